@@ -1,0 +1,326 @@
+//! A Unix socket in a private directory.
+
+use super::{AcceptError, BindError, EndpointError, Peer, Stream, lock::Lock};
+use interprocess::{
+    local_socket::{
+        GenericFilePath, ListenerOptions, Name, ToFsName as _,
+        tokio::Listener as SocketListener,
+        traits::{StreamCommon as _, tokio::Listener as _},
+    },
+    os::unix::local_socket::ListenerOptionsExt as _,
+};
+use rustix::process::geteuid;
+use std::{
+    ffi::OsString,
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _},
+    path::{Path, PathBuf, absolute as absolute_path},
+};
+
+/// What fits into `sockaddr_un`, less the closing zero.
+const MAX_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
+
+pub(super) fn absolute(path: PathBuf) -> PathBuf {
+    absolute_path(&path).unwrap_or(path)
+}
+
+pub(super) fn check(path: &Path) -> Result<(), EndpointError> {
+    if path.as_os_str().len() > MAX_PATH {
+        return Err(EndpointError::PathTooLong {
+            path: path.to_owned(),
+            max: MAX_PATH,
+        });
+    }
+    Ok(())
+}
+
+/// The user's runtime directory, else the user's state folder.
+pub(super) fn default_path(
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Result<PathBuf, EndpointError> {
+    let folder = |name: &str| {
+        variable(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let base = folder("XDG_RUNTIME_DIR")
+        // A cron job or `su` has no such variable, but its user may well have the directory.
+        .or_else(login_runtime_dir)
+        .or_else(|| folder("XDG_STATE_HOME"))
+        .or_else(|| folder("HOME").map(|home| home.join(".local/state")))
+        .ok_or(EndpointError::NoHome)?;
+    Ok(base.join("nexus").join("nexusd.sock"))
+}
+
+fn login_runtime_dir() -> Option<PathBuf> {
+    let uid = geteuid().as_raw();
+    let dir = PathBuf::from(format!("/run/user/{uid}"));
+    let meta = fs::symlink_metadata(&dir).ok()?;
+    (meta.is_dir() && meta.uid() == uid).then_some(dir)
+}
+
+pub(super) fn name(path: &Path) -> io::Result<Name<'_>> {
+    path.to_fs_name::<GenericFilePath>()
+}
+
+/// A socket that somebody else serves would be told this user's secrets.
+pub(super) fn check_server(stream: &Stream) -> io::Result<()> {
+    let (uid, mine) = (stream.peer_creds()?.euid(), geteuid().as_raw());
+    if uid == Some(mine) {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        match uid {
+            Some(uid) => format!("the socket is served by another user (uid {uid})"),
+            None => "cannot tell which user serves the socket".to_owned(),
+        },
+    ))
+}
+
+/// The daemon's end of the endpoint. The socket is gone when it is dropped.
+#[derive(Debug)]
+pub struct Listener {
+    socket: SocketListener,
+    path: PathBuf,
+    // Dropped last: the lock is held until the socket is gone.
+    _lock: Lock,
+}
+
+impl Listener {
+    pub(super) fn bind(path: &Path) -> Result<Self, BindError> {
+        let dir = path.parent().unwrap_or(Path::new("/"));
+        private_directory(dir)?;
+        let lock = Lock::take(&path.with_extension("lock"))?;
+        let failed = |attempt| {
+            move |source| BindError::Io {
+                attempt,
+                path: path.to_owned(),
+                source,
+            }
+        };
+        match fs::symlink_metadata(path) {
+            // Whoever served it is gone: we have the lock.
+            Ok(meta) if meta.file_type().is_socket() => {
+                fs::remove_file(path).map_err(failed("remove the stale socket"))?;
+            }
+            Ok(_) => {
+                return Err(BindError::NotASocket {
+                    path: path.to_owned(),
+                });
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed("look at")(error)),
+        }
+        let socket = name(path)
+            .and_then(|name| {
+                // The mode is set before the socket has a name: it is never open to others.
+                ListenerOptions::new()
+                    .name(name)
+                    .mode(0o600)
+                    .reclaim_name(false)
+                    .create_tokio()
+            })
+            .map_err(failed("listen on"))?;
+        Ok(Self {
+            socket,
+            path: path.to_owned(),
+            _lock: lock,
+        })
+    }
+
+    /// The next connection. One from another user is an error, and is closed.
+    pub async fn accept(&self) -> Result<(Stream, Peer), AcceptError> {
+        let stream = self.socket.accept().await?;
+        let creds = stream.peer_creds()?;
+        let pid = creds.pid().map(i32::cast_unsigned);
+        if creds.euid() != Some(geteuid().as_raw()) {
+            let uid = creds.euid().map_or("?".to_owned(), |uid| uid.to_string());
+            let pid = pid.map_or("?".to_owned(), |pid| pid.to_string());
+            return Err(AcceptError::Foreign {
+                who: format!("uid {uid}, pid {pid}"),
+            });
+        }
+        Ok((stream, Peer { pid }))
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        // It may be gone already, and then there is nothing to do.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Makes the directory if there is none, and refuses one that others could meddle with.
+fn private_directory(dir: &Path) -> Result<(), BindError> {
+    let failed = |attempt| {
+        move |source| BindError::Io {
+            attempt,
+            path: dir.to_owned(),
+            source,
+        }
+    };
+    let mut builder = DirBuilder::new();
+    builder
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .map_err(failed("make the directory"))?;
+    let meta = fs::symlink_metadata(dir).map_err(failed("look at"))?;
+    let unsafe_because = |problem: String, hint: String| {
+        Err(BindError::UnsafeDirectory {
+            dir: dir.to_owned(),
+            problem,
+            hint,
+        })
+    };
+    let elsewhere = "choose another place with --socket or NEXUS_SOCKET".to_owned();
+    if meta.is_symlink() {
+        return unsafe_because("is a symbolic link".into(), elsewhere);
+    }
+    if meta.uid() != geteuid().as_raw() {
+        return unsafe_because(
+            format!("belongs to another user (uid {})", meta.uid()),
+            elsewhere,
+        );
+    }
+    let mode = meta.mode() & 0o7777;
+    if mode & 0o022 != 0 {
+        return unsafe_because(
+            format!("is writable by others (mode {mode:04o})"),
+            format!("chmod 700 {}", dir.display()),
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        collections::HashMap,
+        os::unix::fs::{PermissionsExt as _, symlink},
+    };
+
+    fn path_with(variables: &[(&str, &str)]) -> Option<PathBuf> {
+        let variables: HashMap<_, _> = variables.iter().copied().collect();
+        default_path(|name| variables.get(name).map(OsString::from)).ok()
+    }
+
+    #[test]
+    fn the_runtime_directory_comes_first() {
+        assert_eq!(
+            path_with(&[("XDG_RUNTIME_DIR", "/r"), ("XDG_STATE_HOME", "/s")]),
+            Some("/r/nexus/nexusd.sock".into())
+        );
+    }
+
+    #[test]
+    fn without_a_runtime_directory_the_state_folder_is_used() {
+        if login_runtime_dir().is_some() {
+            return; // this user's runtime directory would be found
+        }
+        assert_eq!(
+            path_with(&[("XDG_STATE_HOME", "/s"), ("HOME", "/h")]),
+            Some("/s/nexus/nexusd.sock".into())
+        );
+        assert_eq!(
+            path_with(&[("XDG_RUNTIME_DIR", "relative"), ("HOME", "/h")]),
+            Some("/h/.local/state/nexus/nexusd.sock".into())
+        );
+        assert_eq!(path_with(&[]), None);
+    }
+
+    #[test]
+    fn a_path_that_does_not_fit_is_refused() {
+        let long = PathBuf::from(format!("/{}", "x".repeat(MAX_PATH)));
+        let error = check(&long).unwrap_err().to_string();
+        assert!(
+            error.contains("too long") && error.contains("107"),
+            "{error}"
+        );
+    }
+
+    #[tokio::test]
+    async fn the_socket_and_its_directory_are_private_and_go_away() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("nexus/nexusd.sock");
+        let listener = Listener::bind(&path).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!(mode(path.parent().unwrap()), 0o700);
+        assert_eq!(mode(&path), 0o600);
+        drop(listener);
+        assert!(!path.exists());
+    }
+
+    #[tokio::test]
+    async fn a_second_daemon_learns_who_runs() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("nexus/nexusd.sock");
+        let _first = Listener::bind(&path).unwrap();
+        let error = Listener::bind(&path).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("already running, pid {}", std::process::id())
+        );
+    }
+
+    #[tokio::test]
+    async fn a_stale_socket_is_replaced_and_anything_else_is_left_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("nexus/nexusd.sock");
+        drop(Listener::bind(&path).unwrap());
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+        drop(Listener::bind(&path).unwrap());
+        fs::write(&path, "precious").unwrap();
+        let error = Listener::bind(&path).unwrap_err();
+        assert!(matches!(error, BindError::NotASocket { .. }), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
+    }
+
+    #[tokio::test]
+    async fn a_directory_that_others_can_write_is_refused_with_what_to_do() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = home.path().join("nexus");
+        fs::create_dir(&dir).unwrap();
+        for mode in [0o777, 0o1777, 0o770] {
+            fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
+            match Listener::bind(&dir.join("nexusd.sock")).unwrap_err() {
+                BindError::UnsafeDirectory { problem, hint, .. } => {
+                    assert!(problem.contains("writable by others"), "{problem}");
+                    assert!(hint.starts_with("chmod 700 "), "{hint}");
+                }
+                other => panic!("{other}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_symlinked_directory_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let (real, link) = (home.path().join("real"), home.path().join("link"));
+        fs::create_dir(&real).unwrap();
+        symlink(&real, &link).unwrap();
+        let error = Listener::bind(&link.join("nexusd.sock")).unwrap_err();
+        assert!(error.to_string().contains("symbolic link"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_directory_of_another_user_is_refused() {
+        // Only root can give a directory away; anybody else can use one of root's.
+        let home = tempfile::tempdir().unwrap();
+        let dir = if geteuid().is_root() {
+            let dir = home.path().join("theirs");
+            fs::create_dir(&dir).unwrap();
+            std::os::unix::fs::chown(&dir, Some(65534), None).unwrap();
+            dir
+        } else {
+            PathBuf::from("/")
+        };
+        let error = Listener::bind(&dir.join("nexusd.sock")).unwrap_err();
+        assert!(error.to_string().contains("another user"), "{error}");
+    }
+}
