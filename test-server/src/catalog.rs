@@ -1,0 +1,274 @@
+//! The lists, whole or in pages.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::definitions;
+use crate::options::Options;
+use crate::reply::{Outcome, RpcError};
+
+/// The lists a client can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum List {
+    Tools,
+    Resources,
+    Templates,
+    Prompts,
+}
+
+impl List {
+    /// The member the entries come in, and the first letter of its cursors.
+    fn member(self) -> &'static str {
+        match self {
+            List::Tools => "tools",
+            List::Resources => "resources",
+            List::Templates => "resourceTemplates",
+            List::Prompts => "prompts",
+        }
+    }
+}
+
+/// What this process offers.
+pub(crate) struct Catalog {
+    tools: Vec<Cow<'static, str>>,
+    generated: u32,
+    env_tool: bool,
+    page_size: usize,
+    extra_tool: AtomicBool,
+}
+
+impl Catalog {
+    pub(crate) fn new(options: &Options) -> Catalog {
+        let env = options
+            .env_tool
+            .then_some(Cow::Borrowed(definitions::ENV_TOOL));
+        let generated =
+            (1..=options.tools).map(|number| Cow::Owned(definitions::generated_tool(number)));
+        Catalog {
+            tools: definitions::TOOLS
+                .into_iter()
+                .map(Cow::Borrowed)
+                .chain(env)
+                .chain(generated)
+                .collect(),
+            generated: options.tools,
+            env_tool: options.env_tool,
+            page_size: options.page_size.map_or(usize::MAX, |size| size as usize),
+            extra_tool: AtomicBool::new(false),
+        }
+    }
+
+    /// From now on there is one more tool.
+    pub(crate) fn add_extra_tool(&self) {
+        self.extra_tool.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn has_extra_tool(&self) -> bool {
+        self.extra_tool.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn has_env_tool(&self) -> bool {
+        self.env_tool
+    }
+
+    /// Whether a generated tool has this name.
+    pub(crate) fn has_generated_tool(&self, name: &str) -> bool {
+        let number = name
+            .strip_prefix("tool_")
+            .and_then(|digits| digits.parse().ok());
+        number.is_some_and(|number| {
+            (1..=self.generated).contains(&number) && definitions::generated_name(number) == name
+        })
+    }
+
+    /// The page of a list that begins at the cursor.
+    pub(crate) fn list(&self, list: List, cursor: Option<&str>) -> Result<Outcome, RpcError> {
+        let extra = self.has_extra_tool().then_some(definitions::EXTRA_TOOL);
+        match list {
+            List::Tools => self.page(
+                list,
+                self.tools.iter().map(AsRef::as_ref).chain(extra),
+                cursor,
+            ),
+            List::Resources => self.page(list, definitions::RESOURCES.into_iter(), cursor),
+            List::Templates => self.page(list, definitions::RESOURCE_TEMPLATES.into_iter(), cursor),
+            List::Prompts => self.page(list, definitions::PROMPTS.into_iter(), cursor),
+        }
+    }
+
+    /// The page of tools that leads to itself, for the fault cursor-loop.
+    pub(crate) fn looping_page(&self) -> Outcome {
+        let entries = self.tools.iter().take(self.page_size).map(AsRef::as_ref);
+        Outcome::cacheable(rendered(
+            List::Tools,
+            entries,
+            Some(cursor_at(List::Tools, 1)),
+        ))
+    }
+
+    fn page<'a>(
+        &self,
+        list: List,
+        entries: impl Iterator<Item = &'a str> + Clone,
+        cursor: Option<&str>,
+    ) -> Result<Outcome, RpcError> {
+        let total = entries.clone().count();
+        let start = match cursor {
+            None => 0,
+            Some(cursor) => offset_of(list, cursor)
+                .filter(|offset| *offset < total)
+                .ok_or_else(|| RpcError::invalid_params(format!("unknown cursor {cursor}")))?,
+        };
+        let end = start.saturating_add(self.page_size).min(total);
+        let next = (end < total).then(|| cursor_at(list, end));
+        Ok(Outcome::cacheable(rendered(
+            list,
+            entries.skip(start).take(end - start),
+            next,
+        )))
+    }
+}
+
+fn rendered<'a>(
+    list: List,
+    entries: impl Iterator<Item = &'a str>,
+    next: Option<String>,
+) -> String {
+    let mut text = format!(r#""{}":["#, list.member());
+    for (index, entry) in entries.enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        text.push_str(entry);
+    }
+    text.push(']');
+    if let Some(next) = next {
+        text.push_str(&format!(r#","nextCursor":"{next}""#));
+    }
+    text
+}
+
+/// Scrambled, so that nobody is tempted to count cursors up.
+const SCRAMBLE: usize = 0x5eed_cafe;
+
+fn cursor_at(list: List, offset: usize) -> String {
+    format!("{}-{:x}", list.member(), offset ^ SCRAMBLE)
+}
+
+fn offset_of(list: List, cursor: &str) -> Option<usize> {
+    let digits = cursor.strip_prefix(list.member())?.strip_prefix('-')?;
+    usize::from_str_radix(digits, 16)
+        .ok()
+        .map(|scrambled| scrambled ^ SCRAMBLE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn catalog(tools: u32, page_size: Option<u32>) -> Catalog {
+        Catalog::new(&Options {
+            tools,
+            page_size,
+            ..Options::default()
+        })
+    }
+
+    fn fetch(catalog: &Catalog, list: List, cursor: Option<&str>) -> Value {
+        let outcome = catalog.list(list, cursor).unwrap();
+        serde_json::from_str(&format!(
+            "{{{}}}",
+            String::from_utf8(outcome.members).unwrap()
+        ))
+        .unwrap()
+    }
+
+    fn walk(catalog: &Catalog, list: List) -> (usize, Vec<String>) {
+        let (mut pages, mut names, mut cursor) = (0, Vec::new(), None::<String>);
+        loop {
+            let page = fetch(catalog, list, cursor.as_deref());
+            pages += 1;
+            names.extend(
+                page[list.member()]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|entry| entry["name"].to_string()),
+            );
+            match page["nextCursor"].as_str() {
+                Some(next) => cursor = Some(next.to_owned()),
+                None => return (pages, names),
+            }
+        }
+    }
+
+    #[test]
+    fn pages_together_are_the_whole_list_in_its_order() {
+        let (_, whole) = walk(&catalog(21, None), List::Tools);
+        assert_eq!(whole.len(), 25);
+        for (size, pages) in [(1, 25), (7, 4), (24, 2), (25, 1), (26, 1)] {
+            assert_eq!(
+                walk(&catalog(21, Some(size)), List::Tools),
+                (pages, whole.clone()),
+                "size {size}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_list_is_paged() {
+        let catalog = catalog(0, Some(2));
+        for (list, pages) in [
+            (List::Tools, 2),
+            (List::Resources, 2),
+            (List::Templates, 1),
+            (List::Prompts, 2),
+        ] {
+            assert_eq!(walk(&catalog, list).0, pages, "{list:?}");
+        }
+    }
+
+    #[test]
+    fn a_cursor_that_was_not_given_out_is_refused() {
+        let catalog = catalog(0, Some(2));
+        let of_prompts = fetch(&catalog, List::Prompts, None)["nextCursor"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        for cursor in ["", "2", "tools-", "tools-0", &of_prompts] {
+            assert_eq!(
+                catalog.list(List::Tools, Some(cursor)).unwrap_err().code,
+                -32602,
+                "{cursor}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_the_generated_names_exist() {
+        let catalog = catalog(12, None);
+        assert!(catalog.has_generated_tool("tool_0001") && catalog.has_generated_tool("tool_0012"));
+        for name in [
+            "tool_0000",
+            "tool_0013",
+            "tool_1",
+            "tool_00001",
+            "tool_",
+            "echo",
+        ] {
+            assert!(!catalog.has_generated_tool(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_extra_tool_is_listed_once_it_is_added() {
+        let catalog = catalog(0, None);
+        assert_eq!(walk(&catalog, List::Tools).1.len(), 4);
+        catalog.add_extra_tool();
+        assert_eq!(
+            walk(&catalog, List::Tools).1.last().unwrap(),
+            r#""extra_tool""#
+        );
+    }
+}

@@ -1,0 +1,177 @@
+//! `tools/call`: the one method that most faults wait for.
+
+use std::io::{self, Write as _};
+use std::process::exit;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use super::ask::{self, Ask};
+use super::{Request, Server, Session};
+use crate::eras::Dialect;
+use crate::fault::Fault;
+use crate::out::Out;
+use crate::platform;
+use crate::reply::{self, Outcome, RpcError};
+use crate::tools::{self, Job, Refusal};
+
+/// A call that is under way, and all that its answer needs.
+#[derive(Clone)]
+pub(super) struct Ticket {
+    pub(super) server: Arc<Server>,
+    pub(super) session: Arc<Session>,
+    pub(super) out: Out,
+    pub(super) id: String,
+    pub(super) dialect: Dialect,
+    /// The how-manieth call of the process it is.
+    pub(super) turn: u64,
+}
+
+/// Checks a call, executes it and answers, here or on a thread of its own.
+pub(super) fn call(server: &Arc<Server>, request: &Request<'_>) {
+    let turn = server.calls.fetch_add(1, Ordering::Relaxed) + 1;
+    if before_call(server, turn) {
+        return request.out.hold();
+    }
+    let ticket = Ticket {
+        server: server.clone(),
+        session: request.session.clone(),
+        out: request.out.clone(),
+        id: request.id.to_owned(),
+        dialect: request.dialect,
+        turn,
+    };
+    let params = &request.params;
+    let Some(name) = params.name.as_deref() else {
+        return ticket.deliver(Err(RpcError::invalid_params("name is required")));
+    };
+    let arguments = params.arguments.map_or("{}", |raw| raw.get());
+    let (job, nonce) = match tools::prepare(&server.catalog, name, arguments) {
+        Ok(prepared) => prepared,
+        Err(Refusal::UnknownTool) => {
+            return ticket.deliver(Err(RpcError::new(-32602, format!("Unknown tool: {name}"))));
+        }
+        Err(Refusal::BadArguments(why)) => {
+            return ticket.deliver(Ok(Outcome::text(&why, r#""isError":true"#)));
+        }
+    };
+    let asked = Ask::due(&server.plan, turn);
+    if let (Some(ask), Dialect::Modern, None) = (asked, ticket.dialect, params.input_responses) {
+        return ticket.deliver(ask.input_required(params.meta.capabilities));
+    }
+    let retried = match params
+        .input_responses
+        .filter(|_| ticket.dialect == Dialect::Modern)
+    {
+        Some(responses) => match ask::check_state(params.request_state.as_deref()) {
+            Ok(()) => Some(responses.get()),
+            Err(error) => return ticket.deliver(Err(error)),
+        },
+        None => None,
+    };
+    record(
+        server,
+        name,
+        params.meta.nonce.as_deref().or(nonce.as_deref()),
+    );
+    match (retried, asked, job) {
+        (Some(responses), ..) => ticket.deliver(Ok(Outcome::text(responses, ""))),
+        (None, Some(ask), _) => ticket.on_a_thread(move |ticket, inbox| ask.put(ticket, &inbox)),
+        (None, None, Job::Slow { duration, steps }) => {
+            let token = params.meta.progress_token.map(|raw| raw.get().to_owned());
+            ticket.on_a_thread(move |ticket, inbox| {
+                slow(ticket, &inbox, token.as_deref(), duration, steps)
+            });
+        }
+        (None, None, Job::Quick(quick)) => ticket.deliver(Ok(tools::run(quick))),
+    }
+}
+
+/// The faults that strike as a call arrives; true if it is not to be answered.
+fn before_call(server: &Server, turn: u64) -> bool {
+    let due = |fault| server.plan.at(fault, turn);
+    if due(Fault::Exit) {
+        exit(7);
+    }
+    if due(Fault::Segv) {
+        platform::crash();
+    }
+    if due(Fault::CloseStdout) {
+        platform::close_stdout();
+    }
+    due(Fault::Hang)
+}
+
+/// Journals an execution; a journal that misses lines would make every count wrong, so failing to write is fatal.
+fn record(server: &Server, tool: &str, nonce: Option<&str>) {
+    let Some(journal) = &server.journal else {
+        return;
+    };
+    if let Err(error) = journal.record(tool, nonce) {
+        let _ = writeln!(
+            io::stderr(),
+            "nexus-test-server: cannot write the journal: {error}"
+        );
+        exit(1);
+    }
+}
+
+impl Ticket {
+    /// Goes on with the call on a thread of its own, so that other requests are answered meanwhile.
+    fn on_a_thread(self, work: impl FnOnce(&Ticket, Receiver<String>) + Send + 'static) {
+        let Some(inbox) = self.session.begin(&self.id) else {
+            let error = RpcError::new(-32600, format!("Invalid request: id {} is in use", self.id));
+            return self.deliver(Err(error));
+        };
+        let ticket = self.clone();
+        if let Err(error) = spawn(move || work(&ticket, inbox)) {
+            self.session.finish(&self.id);
+            self.deliver(Err(RpcError::new(
+                -32603,
+                format!("Internal error: no thread: {error}"),
+            )));
+        }
+    }
+
+    /// Ends a call on its thread: a cancelled one is not answered.
+    pub(super) fn finish(&self, outcome: Outcome) {
+        if self.session.finish(&self.id) {
+            self.clone().deliver(Ok(outcome));
+        }
+    }
+}
+
+/// Starts a thread with a small stack: hundreds may be asleep at once.
+pub(super) fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread::Builder::new()
+        .name("call".to_owned())
+        .stack_size(256 * 1024)
+        .spawn(work)
+        .map(drop)
+}
+
+fn slow(
+    ticket: &Ticket,
+    inbox: &Receiver<String>,
+    token: Option<&str>,
+    duration: Duration,
+    steps: u32,
+) {
+    for step in 1..=steps {
+        if inbox.recv_timeout(duration / steps) != Err(RecvTimeoutError::Timeout) {
+            return;
+        }
+        if let Some(token) = token {
+            let params = format!(
+                r#"{{"progressToken":{token},"progress":{step},"total":{steps},"message":"Step {step} of {steps}"}}"#
+            );
+            ticket
+                .out
+                .aside(reply::outgoing(None, "notifications/progress", &params));
+        }
+    }
+    let text = format!("Done: {steps} steps in {} seconds.", duration.as_secs_f64());
+    ticket.finish(Outcome::text(&text, ""));
+}

@@ -1,0 +1,148 @@
+//! What belongs to one stdio stream, one HTTP session, or one modern HTTP request.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The requests under way on one stream, by their ids as they were written.
+pub(crate) struct Session {
+    number: u64,
+    initialized: AtomicBool,
+    /// The sender passes on the client's answers to questions; dropping it is the cancellation.
+    /// Nothing once the session has ended: what begins then is cancelled already.
+    running: Mutex<Option<HashMap<String, Sender<String>>>>,
+    /// Which request each question of ours belongs to.
+    questions: Mutex<HashMap<String, String>>,
+}
+
+impl Session {
+    pub(crate) fn new() -> Session {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Session {
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            initialized: AtomicBool::new(false),
+            running: Mutex::new(Some(HashMap::new())),
+            questions: Mutex::default(),
+        }
+    }
+
+    /// Tells sessions of one process apart.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn is_initialized(&self) -> bool {
+        self.initialized.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_initialized(&self) {
+        self.initialized.store(true, Ordering::Release);
+    }
+
+    /// Takes note of a request that will take long; nothing if its id is in use.
+    pub(crate) fn begin(&self, id: &str) -> Option<Receiver<String>> {
+        let (sender, receiver) = channel();
+        if let Some(running) = locked(&self.running).as_mut() {
+            if running.contains_key(id) {
+                return None;
+            }
+            running.insert(id.to_owned(), sender);
+        }
+        Some(receiver)
+    }
+
+    /// Ends a request, or cancels it; false if it was cancelled before, and so must not be answered.
+    pub(crate) fn finish(&self, id: &str) -> bool {
+        locked(&self.running)
+            .as_mut()
+            .is_some_and(|running| running.remove(id).is_some())
+    }
+
+    /// Cancels all that runs and all that may come.
+    #[cfg(feature = "http")]
+    pub(crate) fn end(&self) {
+        *locked(&self.running) = None;
+    }
+
+    /// Takes note of a question that a request has for the client.
+    pub(crate) fn ask(&self, question: u64, request: &str) {
+        locked(&self.questions).insert(question.to_string(), request.to_owned());
+    }
+
+    /// Passes an answer on to the request that asked, if it still runs.
+    pub(crate) fn answered(&self, question: &str, answer: String) {
+        if let Some(request) = locked(&self.questions).remove(question)
+            && let Some(sender) = locked(&self.running)
+                .as_ref()
+                .and_then(|running| running.get(&request))
+        {
+            let _ = sender.send(answer);
+        }
+    }
+}
+
+/// Locks; a panic elsewhere leaves these maps whole.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::TryRecvError;
+
+    #[test]
+    fn a_cancelled_request_is_told_and_must_not_be_answered() {
+        let session = Session::new();
+        let inbox = session.begin("7").unwrap();
+        assert_eq!(inbox.try_recv(), Err(TryRecvError::Empty));
+        session.finish("7");
+        assert_eq!(inbox.try_recv(), Err(TryRecvError::Disconnected));
+        assert!(!session.finish("7"));
+    }
+
+    #[cfg(feature = "http")]
+    #[test]
+    fn what_begins_after_the_end_is_cancelled_already() {
+        let session = Session::new();
+        let before = session.begin("1").unwrap();
+        session.end();
+        let after = session.begin("2").unwrap();
+        assert_eq!(before.try_recv(), Err(TryRecvError::Disconnected));
+        assert_eq!(after.try_recv(), Err(TryRecvError::Disconnected));
+        assert!(!session.finish("1") && !session.finish("2"));
+    }
+
+    #[test]
+    fn a_number_and_a_string_are_two_ids() {
+        let session = Session::new();
+        let number = session.begin("7").unwrap();
+        let _string = session.begin("\"7\"").unwrap();
+        session.finish("\"7\"");
+        assert_eq!(number.try_recv(), Err(TryRecvError::Empty));
+        assert!(session.begin("7").is_none(), "in use");
+        assert!(session.finish("7"));
+        assert!(session.begin("7").is_some());
+    }
+
+    #[test]
+    fn an_answer_reaches_the_request_that_asked() {
+        let session = Session::new();
+        let (first, second) = (session.begin("1").unwrap(), session.begin("2").unwrap());
+        session.ask(10, "1");
+        session.ask(11, "2");
+        session.answered("11", "b".to_owned());
+        session.answered("11", "again".to_owned());
+        session.answered("99", "nobody's".to_owned());
+        session.answered("10", "a".to_owned());
+        assert_eq!(
+            (first.try_recv(), first.try_recv()),
+            (Ok("a".to_owned()), Err(TryRecvError::Empty))
+        );
+        assert_eq!(
+            (second.try_recv(), second.try_recv()),
+            (Ok("b".to_owned()), Err(TryRecvError::Empty))
+        );
+    }
+}

@@ -1,0 +1,118 @@
+//! MCP over stdin and stdout: one message a line, one write a message.
+
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crate::fault::{self, Fault, Plan};
+use crate::options::Options;
+use crate::out::{Kind, Out, Sink};
+use crate::platform;
+use crate::server::{Server, Session};
+
+/// A line buffer larger than this is given back once its message is handled.
+const KEPT: usize = 1 << 20;
+
+/// Serves until stdin ends.
+pub(crate) fn run(options: Options) -> io::Result<()> {
+    fault::at_start(&Plan::new(options.faults.clone()))?;
+    let server = Server::new(options)?;
+    let plan = &server.plan;
+    if let Some(lines) = plan.number(Fault::Banner) {
+        fault::banner(lines)?;
+    }
+    let session = Arc::new(Session::new());
+    let out = Out::new(Stdout {
+        crlf: plan.has(Fault::Crlf),
+        begun: AtomicBool::new(false),
+    });
+
+    let mut stdin = BufReader::with_capacity(64 * 1024, io::stdin().lock());
+    let mut line = Vec::new();
+    let mut messages = 0;
+    while stdin.read_until(b'\n', &mut line)? > 0 {
+        let message = line.trim_ascii();
+        if !message.is_empty() {
+            server.handle(&session, message, &out);
+            messages += 1;
+            stop_if_due(&server, messages);
+        }
+        if line.capacity() > KEPT {
+            line = Vec::new();
+        }
+        line.clear();
+    }
+    if plan.has(Fault::IgnoreTerm) {
+        live_on();
+    }
+    Ok(())
+}
+
+/// The faults after which nothing is read any more.
+fn stop_if_due(server: &Server, messages: u64) {
+    if server.plan.is_empty() {
+        return;
+    }
+    if server.plan.since(Fault::StopReading, messages) {
+        live_on();
+    }
+    if server.plan.since(Fault::CloseStdin, server.calls()) {
+        platform::close_stdin();
+        live_on();
+    }
+}
+
+fn live_on() -> ! {
+    loop {
+        thread::park();
+    }
+}
+
+struct Stdout {
+    crlf: bool,
+    begun: AtomicBool,
+}
+
+impl Stdout {
+    fn ending(&self) -> &'static [u8] {
+        if self.crlf { b"\r\n" } else { b"\n" }
+    }
+
+    /// The byte order mark, once, if there is to be one.
+    fn beginning(&self) -> &'static [u8] {
+        if self.crlf && !self.begun.swap(true, Ordering::Relaxed) {
+            b"\xef\xbb\xbf"
+        } else {
+            b""
+        }
+    }
+}
+
+impl Sink for Stdout {
+    fn put(&self, mut message: Vec<u8>, _: Kind) -> bool {
+        message.extend_from_slice(self.ending());
+        message.splice(..0, self.beginning().iter().copied());
+        // std's stdout passes whole lines on as they are: this is one system call.
+        let mut stdout = io::stdout().lock();
+        stdout
+            .write_all(&message)
+            .and_then(|()| stdout.flush())
+            .is_ok()
+    }
+
+    fn put_pieces(&self, pieces: &mut dyn Iterator<Item = &[u8]>) {
+        let mut stdout = io::stdout().lock();
+        for piece in pieces.chain([self.ending()]) {
+            if stdout.write_all(piece).is_err() {
+                return;
+            }
+        }
+        let _ = stdout.flush();
+    }
+
+    fn put_unterminated(&self, message: Vec<u8>) {
+        let mut stdout = io::stdout().lock();
+        let _ = stdout.write_all(&message).and_then(|()| stdout.flush());
+    }
+}

@@ -1,0 +1,14 @@
+//! The real binary, over real pipes and sockets.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod eras;
+mod faults;
+#[cfg(feature = "http")]
+mod http;
+mod questions;
+#[cfg(feature = "http")]
+mod site;
+mod start;
+mod stdio;
+mod support;
