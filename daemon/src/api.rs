@@ -1,0 +1,103 @@
+//! The gRPC API: translates, hands over, awaits. It decides nothing.
+
+mod convert;
+mod daemon;
+mod deadline;
+mod servers;
+mod tools;
+
+use crate::{
+    catalog::Catalog,
+    config::Config,
+    config::ConfigError,
+    pool::{Pool, ReloadReport},
+    router::Router,
+    shutdown::Shutdown,
+};
+use nexus_proto::{endpoint::Endpoint, v1};
+use parking_lot::RwLock;
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::SystemTime,
+};
+use tonic::service::Routes;
+use tonic_health::pb::FILE_DESCRIPTOR_SET as HEALTH_DESCRIPTORS;
+
+/// The longest request, and the longest answer: a message of MCP and what goes around it.
+const MAX_MESSAGE: usize = crate::mcp::MAX_MESSAGE + 64 * 1024;
+
+/// What the services share.
+#[derive(Debug)]
+pub struct Context {
+    /// The servers.
+    pub pool: Arc<Pool>,
+    /// Their tools.
+    pub catalog: Arc<Catalog>,
+    /// The way to them.
+    pub router: Arc<Router>,
+    /// Where we listen.
+    pub endpoint: Endpoint,
+    /// How to stop.
+    pub shutdown: Shutdown,
+    /// What is configured.
+    pub config: RwLock<Arc<Config>>,
+    /// The file that was asked for.
+    pub config_file: Option<PathBuf>,
+    /// When we started.
+    pub started_at: SystemTime,
+    /// How many clients are connected.
+    pub connections: AtomicUsize,
+}
+
+impl Context {
+    /// Reads the configuration again. One that cannot be read changes nothing.
+    pub async fn reload(&self) -> Result<(ReloadReport, Vec<String>), ConfigError> {
+        let config = Config::load(self.config_file.as_deref())?;
+        let report = self.pool.apply(&config).await;
+        let warnings = config.warnings.clone();
+        *self.config.write() = Arc::new(config);
+        Ok((report, warnings))
+    }
+
+    /// How many clients are connected.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+}
+
+/// All services, ready to be served on any connection.
+pub async fn routes(context: &Arc<Context>) -> Result<Routes, tonic_reflection::server::Error> {
+    let (health, health_service) = tonic_health::server::health_reporter();
+    health
+        .set_serving::<v1::servers_server::ServersServer<servers::Servers>>()
+        .await;
+    health
+        .set_serving::<v1::tools_server::ToolsServer<tools::Tools>>()
+        .await;
+    health
+        .set_serving::<v1::daemon_server::DaemonServer<daemon::Daemon>>()
+        .await;
+
+    let reflection = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(v1::DESCRIPTORS)
+            .register_encoded_file_descriptor_set(HEALTH_DESCRIPTORS)
+    };
+    let tools = v1::tools_server::ToolsServer::new(tools::Tools(Arc::clone(context)))
+        .max_decoding_message_size(MAX_MESSAGE)
+        .max_encoding_message_size(usize::MAX);
+    let servers = v1::servers_server::ServersServer::new(servers::Servers(Arc::clone(context)));
+    let daemon = v1::daemon_server::DaemonServer::new(daemon::Daemon(Arc::clone(context)));
+    Ok(Routes::new(tools)
+        .add_service(servers)
+        .add_service(daemon)
+        .add_service(health_service)
+        .add_service(reflection().build_v1()?)
+        // Older clients only know this one.
+        .add_service(reflection().build_v1alpha()?)
+        .prepare())
+}

@@ -1,0 +1,97 @@
+//! The service `Daemon`.
+
+use super::{
+    Context,
+    convert::{number, timestamp},
+};
+use crate::{config::ConfigError, platform, supervisor::machine::State};
+use nexus_proto::{
+    reason::{Failure, Reason},
+    v1::{self, daemon_server},
+};
+use std::sync::Arc;
+use tonic::{Request, Response, Status};
+
+pub(super) struct Daemon(pub(super) Arc<Context>);
+
+#[tonic::async_trait]
+impl daemon_server::Daemon for Daemon {
+    async fn status(
+        &self,
+        _request: Request<v1::DaemonStatusRequest>,
+    ) -> Result<Response<v1::DaemonStatusResponse>, Status> {
+        let config = Arc::clone(&self.0.config.read());
+        let servers = self.0.pool.servers();
+        let is_ready = |state: State| matches!(state, State::Ready { .. });
+        let ready = servers
+            .values()
+            .filter(|server| is_ready(server.status().borrow().state));
+        Ok(Response::new(v1::DaemonStatusResponse {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            started_at: Some(timestamp(self.0.started_at)),
+            endpoint: self.0.endpoint.to_string(),
+            config_files: config
+                .files
+                .iter()
+                .map(|file| file.display().to_string())
+                .collect(),
+            demo: config.demo,
+            servers: number(servers.len()),
+            servers_ready: number(ready.count()),
+            connections: number(self.0.connections()),
+            calls_in_flight: number(self.0.router.in_flight()),
+            calls: self.0.router.calls(),
+            memory_bytes: platform::memory_bytes(),
+            stopping: self.0.router.is_closed(),
+        }))
+    }
+
+    async fn reload(
+        &self,
+        _request: Request<v1::DaemonReloadRequest>,
+    ) -> Result<Response<v1::DaemonReloadResponse>, Status> {
+        let (report, warnings) = self
+            .0
+            .reload()
+            .await
+            .map_err(|error| config_failure(&error))?;
+        Ok(Response::new(v1::DaemonReloadResponse {
+            added: report.added,
+            removed: report.removed,
+            changed: report.changed,
+            unchanged: report.unchanged,
+            warnings,
+        }))
+    }
+
+    async fn shutdown(
+        &self,
+        request: Request<v1::DaemonShutdownRequest>,
+    ) -> Result<Response<v1::DaemonShutdownResponse>, Status> {
+        self.0.shutdown.ask();
+        if request.into_inner().now {
+            self.0.shutdown.ask();
+        }
+        Ok(Response::new(v1::DaemonShutdownResponse {}))
+    }
+
+    async fn effective_config(
+        &self,
+        _request: Request<v1::DaemonEffectiveConfigRequest>,
+    ) -> Result<Response<v1::DaemonEffectiveConfigResponse>, Status> {
+        let config = self.0.config.read().redacted();
+        Ok(Response::new(v1::DaemonEffectiveConfigResponse {
+            config: config.to_string().into(),
+        }))
+    }
+}
+
+fn config_failure(error: &ConfigError) -> Failure {
+    let message = match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    };
+    Failure::new(Reason::ConfigInvalid, message)
+        .with(|details| details.hint = error.hint().map(str::to_owned))
+}

@@ -1,0 +1,271 @@
+//! The service `Servers`.
+
+use super::{Context, convert};
+use crate::{
+    mcp::connection::CallError,
+    pool::Server,
+    router::ready,
+    supervisor::{log::LogLine, machine::Command},
+};
+use nexus_proto::{
+    reason::{Failure, Reason},
+    v1::{self, servers_server},
+};
+use std::{collections::HashMap, sync::Arc, time::Duration};
+use tokio::{
+    sync::{broadcast::error::RecvError, mpsc},
+    time::{Instant, timeout},
+};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+/// How long a ping may take.
+const PING_TIMEOUT: Duration = Duration::from_secs(10);
+
+pub(super) struct Servers(pub(super) Arc<Context>);
+
+impl Servers {
+    async fn command(
+        &self,
+        server: &str,
+        command: Command,
+        wait: bool,
+    ) -> Result<(i32, Option<v1::Server>), Status> {
+        let server = self.0.pool.get(server)?;
+        let outcome = server.command(command, wait).await;
+        if wait && command != Command::Stop {
+            // Waiting for a server that cannot start ends with the reason why.
+            ready(&server).await?;
+        }
+        Ok((convert::outcome(outcome), Some(convert::server(&server))))
+    }
+}
+
+#[tonic::async_trait]
+impl servers_server::Servers for Servers {
+    async fn list(
+        &self,
+        _request: Request<v1::ServersListRequest>,
+    ) -> Result<Response<v1::ServersListResponse>, Status> {
+        let servers = self.0.pool.servers();
+        let servers = servers.values().map(|server| convert::server(server));
+        Ok(Response::new(v1::ServersListResponse {
+            servers: servers.collect(),
+        }))
+    }
+
+    async fn get(
+        &self,
+        request: Request<v1::ServersGetRequest>,
+    ) -> Result<Response<v1::ServersGetResponse>, Status> {
+        let server = self.0.pool.get(&request.into_inner().server)?;
+        Ok(Response::new(v1::ServersGetResponse {
+            server: Some(convert::server(&server)),
+        }))
+    }
+
+    async fn start(
+        &self,
+        request: Request<v1::ServersStartRequest>,
+    ) -> Result<Response<v1::ServersStartResponse>, Status> {
+        let v1::ServersStartRequest { server, wait } = request.into_inner();
+        let (outcome, server) = self.command(&server, Command::Start, wait).await?;
+        Ok(Response::new(v1::ServersStartResponse { outcome, server }))
+    }
+
+    async fn stop(
+        &self,
+        request: Request<v1::ServersStopRequest>,
+    ) -> Result<Response<v1::ServersStopResponse>, Status> {
+        let v1::ServersStopRequest { server, wait } = request.into_inner();
+        let (outcome, server) = self.command(&server, Command::Stop, wait).await?;
+        Ok(Response::new(v1::ServersStopResponse { outcome, server }))
+    }
+
+    async fn restart(
+        &self,
+        request: Request<v1::ServersRestartRequest>,
+    ) -> Result<Response<v1::ServersRestartResponse>, Status> {
+        let v1::ServersRestartRequest { server, wait } = request.into_inner();
+        let (outcome, server) = self.command(&server, Command::Restart, wait).await?;
+        Ok(Response::new(v1::ServersRestartResponse {
+            outcome,
+            server,
+        }))
+    }
+
+    async fn refresh(
+        &self,
+        request: Request<v1::ServersRefreshRequest>,
+    ) -> Result<Response<v1::ServersRefreshResponse>, Status> {
+        let server = self.0.pool.get(&request.into_inner().server)?;
+        ready(&server).await?;
+        server.refresh().await?;
+        Ok(Response::new(v1::ServersRefreshResponse {
+            server: Some(convert::server(&server)),
+        }))
+    }
+
+    async fn ping(
+        &self,
+        request: Request<v1::ServersPingRequest>,
+    ) -> Result<Response<v1::ServersPingResponse>, Status> {
+        let server = self.0.pool.get(&request.into_inner().server)?;
+        let round_trip = timeout(PING_TIMEOUT, ping(&server))
+            .await
+            .unwrap_or_else(|_| {
+                let name = &server.config().name;
+                let message = format!("{name:?} did not answer a ping within {PING_TIMEOUT:?}");
+                Err(Failure::new(Reason::Deadline, message))
+            })?;
+        Ok(Response::new(v1::ServersPingResponse {
+            round_trip: prost_types::Duration::try_from(round_trip).ok(),
+        }))
+    }
+
+    type WatchStream = ReceiverStream<Result<v1::ServersWatchResponse, Status>>;
+
+    async fn watch(
+        &self,
+        request: Request<v1::ServersWatchRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        let name = request.into_inner().server;
+        let only = if name.is_empty() {
+            None
+        } else {
+            Some(self.0.pool.get(&name)?.config().name.clone())
+        };
+        let (changes, stream) = mpsc::channel(64);
+        tokio::spawn(watch(Arc::clone(&self.0), only, changes));
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+
+    type LogsStream = ReceiverStream<Result<v1::ServersLogsResponse, Status>>;
+
+    async fn logs(
+        &self,
+        request: Request<v1::ServersLogsRequest>,
+    ) -> Result<Response<Self::LogsStream>, Status> {
+        let v1::ServersLogsRequest {
+            server,
+            tail,
+            follow,
+        } = request.into_inner();
+        let server = self.0.pool.get(&server)?;
+        let (lines, stream) = mpsc::channel(64);
+        let tail = tail.map_or(usize::MAX, |n| n as usize);
+        tokio::spawn(logs(server, tail, follow, lines));
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+}
+
+async fn ping(server: &Server) -> Result<Duration, Failure> {
+    let connection = ready(server).await?;
+    let started = Instant::now();
+    let answer = match connection.request("ping", b"") {
+        Ok(waiting) => waiting.await,
+        Err(error) => Err(error),
+    };
+    match answer {
+        // A server that refuses to be pinged has answered all the same.
+        Ok(_) | Err(CallError::Rpc(_)) => Ok(started.elapsed()),
+        Err(CallError::NotSent(cause) | CallError::Lost(cause)) => Err((*cause).clone()),
+        Err(error) => Err(Failure::new(Reason::ProtocolError, format!("{error:?}"))),
+    }
+}
+
+/// Sends each server once, and then again whenever it looks different.
+async fn watch(
+    context: Arc<Context>,
+    only: Option<String>,
+    changes: mpsc::Sender<Result<v1::ServersWatchResponse, Status>>,
+) {
+    let mut pulse = context.pool.pulse();
+    let mut told: HashMap<String, v1::Server> = HashMap::new();
+    loop {
+        pulse.mark_unchanged();
+        let servers = context.pool.servers();
+        let is_meant = |name: &String| only.as_ref().is_none_or(|only| only == name);
+        for (name, server) in servers.iter().filter(|(name, _)| is_meant(name)) {
+            let now = convert::server(server);
+            if told.get(name) != Some(&now) {
+                told.insert(name.clone(), now.clone());
+                let change = v1::ServersWatchResponse {
+                    server: Some(now),
+                    removed: false,
+                };
+                if changes.send(Ok(change)).await.is_err() {
+                    return;
+                }
+            }
+        }
+        let gone: Vec<String> = told
+            .keys()
+            .filter(|name| !servers.contains_key(*name))
+            .cloned()
+            .collect();
+        for server in gone.iter().filter_map(|name| told.remove(name)) {
+            let change = v1::ServersWatchResponse {
+                server: Some(v1::Server {
+                    name: server.name,
+                    slug: server.slug,
+                    ..v1::Server::default()
+                }),
+                removed: true,
+            };
+            if changes.send(Ok(change)).await.is_err() {
+                return;
+            }
+        }
+        tokio::select! {
+            () = changes.closed() => return,
+            changed = pulse.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+async fn logs(
+    server: Arc<Server>,
+    tail: usize,
+    follow: bool,
+    lines: mpsc::Sender<Result<v1::ServersLogsResponse, Status>>,
+) {
+    let (kept, mut news) = server.log().follow(tail);
+    for line in kept {
+        if lines.send(Ok(log_line(&line, 0))).await.is_err() {
+            return;
+        }
+    }
+    if !follow {
+        return;
+    }
+    let mut missed = 0;
+    loop {
+        let line = tokio::select! {
+            () = lines.closed() => return,
+            line = news.recv() => line,
+        };
+        match line {
+            Ok(line) => {
+                if lines
+                    .send(Ok(log_line(&line, std::mem::take(&mut missed))))
+                    .await
+                    .is_err()
+                {
+                    return;
+                }
+            }
+            Err(RecvError::Lagged(n)) => missed += n,
+            Err(RecvError::Closed) => return,
+        }
+    }
+}
+
+fn log_line(line: &LogLine, missed: u64) -> v1::ServersLogsResponse {
+    v1::ServersLogsResponse {
+        line: line.text.clone(),
+        at: Some(convert::timestamp(line.at)),
+        generation: line.generation,
+        missed,
+    }
+}

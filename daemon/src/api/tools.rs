@@ -1,0 +1,176 @@
+//! The service `Tools`.
+
+use super::{Context, convert, deadline};
+use crate::{
+    catalog::{self, Tool},
+    mcp::connection::Progress,
+    pool::Server,
+    router::{Call, settled},
+    supervisor::status::Readiness,
+};
+use nexus_proto::{
+    reason::Failure,
+    v1::{self, tools_call_stream_response::Event, tools_server},
+};
+use std::{sync::Arc, time::Duration};
+use tokio::{sync::mpsc, time::timeout};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+/// How long a list waits for servers that are starting.
+const LIST_PATIENCE: Duration = Duration::from_secs(20);
+
+/// How many events of one call may wait for a slow reader.
+const EVENTS: usize = 64;
+
+pub(super) struct Tools(pub(super) Arc<Context>);
+
+#[tonic::async_trait]
+impl tools_server::Tools for Tools {
+    async fn list(
+        &self,
+        request: Request<v1::ToolsListRequest>,
+    ) -> Result<Response<v1::ToolsListResponse>, Status> {
+        let name = request.into_inner().server;
+        let servers = if name.is_empty() {
+            self.0.pool.servers().values().cloned().collect()
+        } else {
+            vec![self.0.pool.get(&name)?]
+        };
+        let (tools, missing) = self.known_tools(&servers).await;
+        Ok(Response::new(v1::ToolsListResponse {
+            tools: tools.iter().map(|tool| convert::tool(tool)).collect(),
+            missing,
+        }))
+    }
+
+    async fn search(
+        &self,
+        request: Request<v1::ToolsSearchRequest>,
+    ) -> Result<Response<v1::ToolsSearchResponse>, Status> {
+        let v1::ToolsSearchRequest { query, limit } = request.into_inner();
+        let limit = if limit == 0 { 10 } else { limit as usize };
+        let servers: Vec<_> = self.0.pool.servers().values().cloned().collect();
+        let (tools, _) = self.known_tools(&servers).await;
+        let matches = catalog::search(&tools, &query, limit);
+        Ok(Response::new(v1::ToolsSearchResponse {
+            matches: matches
+                .iter()
+                .map(|(tool, score)| v1::ToolMatch {
+                    tool: Some(convert::tool(tool)),
+                    score: *score,
+                })
+                .collect(),
+        }))
+    }
+
+    async fn call(
+        &self,
+        request: Request<v1::ToolsCallRequest>,
+    ) -> Result<Response<v1::ToolsCallResponse>, Status> {
+        let deadline = deadline::of(request.metadata());
+        let v1::ToolsCallRequest { name, arguments } = request.into_inner();
+        let call = Call {
+            name: &name,
+            arguments,
+            deadline,
+            progress: None,
+        };
+        let result = self.0.router.call(call).await?;
+        Ok(Response::new(v1::ToolsCallResponse { result }))
+    }
+
+    type CallStreamStream = ReceiverStream<Result<v1::ToolsCallStreamResponse, Status>>;
+
+    async fn call_stream(
+        &self,
+        request: Request<v1::ToolsCallStreamRequest>,
+    ) -> Result<Response<Self::CallStreamStream>, Status> {
+        let deadline = deadline::of(request.metadata());
+        let v1::ToolsCallStreamRequest { name, arguments } = request.into_inner();
+        let router = Arc::clone(&self.0.router);
+        let (events, stream) = mpsc::channel(EVENTS);
+        tokio::spawn(async move {
+            let (progress, told) = mpsc::channel(EVENTS);
+            let call = Call {
+                name: &name,
+                arguments,
+                deadline,
+                progress: Some(progress),
+            };
+            tokio::select! {
+                // Whoever ends the stream cancels the call.
+                () = events.closed() => {}
+                () = stream_call(router.call(call), told, &events) => {}
+            }
+        });
+        Ok(Response::new(ReceiverStream::new(stream)))
+    }
+}
+
+impl Tools {
+    /// The tools of these servers, and the servers whose tools are not known.
+    async fn known_tools(
+        &self,
+        servers: &[Arc<Server>],
+    ) -> (Vec<Arc<Tool>>, Vec<v1::MissingServer>) {
+        let all_settled = futures_util::future::join_all(servers.iter().map(|s| settled(s)));
+        let _ = timeout(LIST_PATIENCE, all_settled).await;
+        let mut tools = Vec::new();
+        let mut missing = Vec::new();
+        for server in servers {
+            match self.0.catalog.tools_of(server) {
+                Some(known) => tools.extend(known.list.iter().cloned()),
+                None => missing.push(missing_server(server)),
+            }
+        }
+        (tools, missing)
+    }
+}
+
+async fn stream_call(
+    call: impl Future<Output = Result<bytes::Bytes, Failure>>,
+    mut told: mpsc::Receiver<Progress>,
+    events: &mpsc::Sender<Result<v1::ToolsCallStreamResponse, Status>>,
+) {
+    let event = |event| v1::ToolsCallStreamResponse { event: Some(event) };
+    let mut call = std::pin::pin!(call);
+    let outcome = loop {
+        tokio::select! {
+            biased;
+            Some(progress) = told.recv() => {
+                let _ = events.send(Ok(event(Event::Progress(wire_progress(progress))))).await;
+            }
+            outcome = &mut call => break outcome,
+        }
+    };
+    while let Ok(progress) = told.try_recv() {
+        let _ = events
+            .send(Ok(event(Event::Progress(wire_progress(progress)))))
+            .await;
+    }
+    let last = outcome.map(|result| event(Event::Result(result)));
+    let _ = events.send(last.map_err(Status::from)).await;
+}
+
+fn wire_progress(progress: Progress) -> v1::Progress {
+    v1::Progress {
+        progress: progress.progress,
+        total: progress.total,
+        message: progress.message.unwrap_or_default(),
+    }
+}
+
+fn missing_server(server: &Server) -> v1::MissingServer {
+    let name = server.config().name.clone();
+    let readiness = server.status().borrow().readiness();
+    let (reason, message) = match readiness {
+        Readiness::Refused(failure) => (failure.reason.as_str(), failure.message),
+        _ => ("STARTING", "it is still starting".to_owned()),
+    };
+    v1::MissingServer {
+        server: name,
+        reason: reason.to_owned(),
+        message,
+    }
+}

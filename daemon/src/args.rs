@@ -1,0 +1,62 @@
+//! The command line of `nexusd`.
+
+use crate::telemetry::LogFormat;
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+
+/// One pool of MCP servers for every agent on this machine.
+///
+/// nexusd starts the MCP servers that are configured, keeps them alive, and serves all of them
+/// over one private endpoint. Use it with nexusctl, or with the nexus-client library.
+#[derive(Debug, Parser)]
+#[command(name = "nexusd", version, after_help = EXAMPLES)]
+pub struct Args {
+    /// The config file, in the form of mcp.json [default: ~/.config/nexus/mcp.json]
+    #[arg(long, short, value_name = "FILE", env = crate::config::CONFIG_VARIABLE)]
+    pub config: Option<PathBuf>,
+
+    /// Where to listen [default: $XDG_RUNTIME_DIR/nexus/nexusd.sock]
+    #[arg(long, value_name = "PATH", env = nexus_proto::endpoint::SOCKET_VARIABLE)]
+    pub socket: Option<PathBuf>,
+
+    /// What to log: error, warn, info, debug, trace, or a filter such as nexusd=debug
+    #[arg(long, value_name = "FILTER", env = "NEXUS_LOG", default_value = "info")]
+    pub log: String,
+
+    /// How to log: for people on a terminal, for machines elsewhere
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
+    pub log_format: LogFormat,
+
+    /// Check the configuration, print what is wrong with it, and end
+    #[arg(long)]
+    pub check: bool,
+
+    /// How many threads serve calls; one alone is fastest up to a few dozen busy agents
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: u16,
+
+    #[command(subcommand)]
+    pub(crate) internal: Option<Internal>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  nexusd                              serve ~/.config/nexus/mcp.json, or a built-in demo
+  nexusd --config ./mcp.json          serve another file
+  nexusd --check                      is the configuration good?
+  kill -HUP $(pidof nexusd)           read the configuration again
+
+Then, in another terminal:
+  nexusctl tools                      what is there?
+  nexusctl call demo.add --arg a=2 --arg b=3";
+
+/// What the daemon runs itself as.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Internal {
+    /// The demo server.
+    #[command(name = crate::DEMO_SERVER, hide = true)]
+    DemoServer {
+        #[command(flatten)]
+        options: nexus_test_server::Options,
+    },
+}

@@ -1,0 +1,207 @@
+//! One tool, and the check of its arguments.
+
+use crate::mcp::tools::ToolDefinition;
+use bytes::Bytes;
+use jsonschema::{PatternOptions, Validator};
+use nexus_proto::reason::{Failure, Reason, Violation};
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+use std::sync::OnceLock;
+
+/// How many faults of one call are told.
+const MAX_VIOLATIONS: usize = 8;
+
+/// One tool of one server.
+#[derive(Debug)]
+pub struct Tool {
+    /// Its name towards agents.
+    pub name: String,
+    /// The name of its server.
+    pub server: String,
+    /// Its name on its server.
+    pub tool: String,
+    /// Its definition, verbatim.
+    pub definition: Bytes,
+    // Made at the first call: most tools of most servers are never called.
+    validator: OnceLock<Option<Box<Validator>>>,
+}
+
+impl Tool {
+    pub(super) fn new(name: String, server: String, definition: &ToolDefinition) -> Self {
+        Self {
+            name,
+            server,
+            tool: definition.name.clone(),
+            definition: definition.json.clone(),
+            validator: OnceLock::new(),
+        }
+    }
+
+    /// Its name as people type it.
+    pub fn dotted(&self) -> String {
+        format!("{}.{}", self.server, self.tool)
+    }
+
+    /// What it is called and said to do, for people and for search.
+    pub fn about(&self) -> About {
+        serde_json::from_slice(&self.definition).unwrap_or_default()
+    }
+
+    /// Refuses arguments that break the tool's input schema.
+    ///
+    /// A schema that cannot be used, and numbers that JSON has and we do not, are left to the
+    /// server: it is never kept from arguments that might be good.
+    pub fn check(&self, arguments: &[u8]) -> Result<(), Failure> {
+        let text: &[u8] = if arguments.is_empty() {
+            b"{}"
+        } else {
+            arguments
+        };
+        let is_object = text.trim_ascii_start().first() == Some(&b'{');
+        let syntax = serde_json::from_slice::<&RawValue>(text);
+        if let Err(error) = &syntax {
+            return Err(self.refused(vec![Violation {
+                field: String::new(),
+                description: format!("the arguments are not JSON: {error}"),
+            }]));
+        }
+        if !is_object {
+            return Err(self.refused(vec![Violation {
+                field: String::new(),
+                description: "the arguments must be a JSON object".to_owned(),
+            }]));
+        }
+        let Some(validator) = self.validator.get_or_init(|| self.compile()) else {
+            return Ok(());
+        };
+        let Ok(value) = serde_json::from_slice::<Value>(text) else {
+            return Ok(());
+        };
+        if validator.is_valid(&value) {
+            return Ok(());
+        }
+        let violations = validator.iter_errors(&value).take(MAX_VIOLATIONS);
+        let violations = violations.map(|error| Violation {
+            field: error.instance_path().to_string(),
+            description: error.to_string(),
+        });
+        Err(self.refused(violations.collect()))
+    }
+
+    fn compile(&self) -> Option<Box<Validator>> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Definition {
+            input_schema: Value,
+        }
+        let definition: Definition = serde_json::from_slice(&self.definition).ok()?;
+        jsonschema::options()
+            // Patterns come from the server: they must not be able to stall the daemon.
+            .with_pattern_options(PatternOptions::regex())
+            .build(&definition.input_schema)
+            .inspect_err(|error| {
+                tracing::debug!(tool = self.name, %error, "its input schema cannot be used");
+            })
+            .ok()
+            .map(Box::new)
+    }
+
+    fn refused(&self, violations: Vec<Violation>) -> Failure {
+        Failure::new(
+            Reason::InvalidArguments,
+            format!("the arguments do not fit {}", self.dotted()),
+        )
+        .with(|details| {
+            details.server = Some(self.server.clone());
+            details.tool = Some(self.tool.clone());
+            details.violations = violations;
+            details.hint = Some(format!(
+                "`nexusctl tools {}` shows its arguments",
+                self.dotted()
+            ));
+        })
+    }
+}
+
+/// What a tool is called and said to do.
+#[derive(Debug, Default, Deserialize)]
+pub struct About {
+    /// A name for people.
+    #[serde(default)]
+    pub title: Option<String>,
+    /// What it does.
+    #[serde(default)]
+    pub description: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(definition: &str) -> Tool {
+        Tool::new(
+            "s__t".into(),
+            "s".into(),
+            &ToolDefinition {
+                name: "t".into(),
+                json: Bytes::copy_from_slice(definition.as_bytes()),
+            },
+        )
+    }
+
+    fn add() -> Tool {
+        tool(
+            r#"{"name":"add","inputSchema":{"type":"object","required":["a"],
+               "properties":{"a":{"type":"number"},"b":{"type":"number"}},"additionalProperties":false}}"#,
+        )
+    }
+
+    fn faults(tool: &Tool, arguments: &str) -> Vec<String> {
+        match tool.check(arguments.as_bytes()) {
+            Ok(()) => vec![],
+            Err(failure) => {
+                assert_eq!(failure.reason, Reason::InvalidArguments);
+                let text = |v: Violation| format!("{}: {}", v.field, v.description);
+                failure.details.violations.into_iter().map(text).collect()
+            }
+        }
+    }
+
+    #[test]
+    fn good_arguments_pass() {
+        assert_eq!(faults(&add(), r#"{"a":2,"b":3.5}"#), [""; 0]);
+    }
+
+    #[test]
+    fn every_fault_is_named() {
+        let found = faults(&add(), r#"{"a":"two","c":1}"#);
+        assert!(found.iter().any(|f| f.starts_with("/a: ")), "{found:?}");
+        assert!(found.iter().any(|f| f.contains("'c'")), "{found:?}");
+        assert!(faults(&add(), "")[0].contains("\"a\""));
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        assert!(faults(&add(), "[1]")[0].contains("must be a JSON object"));
+        assert!(faults(&add(), "{\"a\":")[0].contains("not JSON"));
+        assert!(faults(&add(), "{} {}")[0].contains("not JSON"));
+    }
+
+    #[test]
+    fn numbers_that_we_do_not_have_are_left_to_the_server() {
+        assert_eq!(faults(&add(), r#"{"a":1e400}"#), [""; 0]);
+    }
+
+    #[test]
+    fn a_schema_that_cannot_be_used_lets_everything_pass() {
+        for schema in [
+            r#"{"type":"no such type"}"#,
+            r#"{"properties":{"a":{"$ref":"https://example.com/x"}}}"#,
+            r#"{"properties":{"a":{"type":"string","pattern":"(?=x)y"}}}"#,
+        ] {
+            let tool = tool(&format!(r#"{{"name":"t","inputSchema":{schema}}}"#));
+            assert_eq!(faults(&tool, r#"{"a":"x"}"#), [""; 0], "{schema}");
+        }
+        assert_eq!(faults(&tool(r#"{"name":"t"}"#), "{}"), [""; 0]);
+    }
+}

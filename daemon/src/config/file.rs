@@ -1,0 +1,389 @@
+//! Reads `mcp.json`, as agents write it.
+
+use super::{Config, ServerConfig, name_servers};
+use serde::Deserialize;
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// Keys that other agents write and that mean nothing here.
+const FOREIGN_KEYS: &[&str] = &[
+    "type",
+    "transport",
+    "description",
+    "autoApprove",
+    "alwaysAllow",
+    "trust",
+    "dev",
+    "gallery",
+];
+
+/// Why the configuration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read {}", path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Somebody else could have written it, and it says which programs are run.
+    #[error("{} {problem}", path.display())]
+    Unsafe {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// It is not JSON, or not of the right form.
+    #[error("{}:{line}:{column}: {problem}", path.display())]
+    Malformed {
+        /// Which file.
+        path: PathBuf,
+        /// Which line.
+        line: usize,
+        /// Which column.
+        column: usize,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// A server in it makes no sense.
+    #[error("{}: server {server:?}: {problem}", path.display())]
+    Server {
+        /// Which file.
+        path: PathBuf,
+        /// Which server.
+        server: String,
+        /// What is wrong with it.
+        problem: String,
+        /// What to do about it.
+        hint: String,
+    },
+}
+
+impl ConfigError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Unsafe { hint, .. } | Self::Server { hint, .. } => Some(hint),
+            Self::Malformed { .. } => Some(
+                "look for a missing or a trailing comma, single quotes, or a name without quotes",
+            ),
+            Self::Unreadable { .. } => None,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(alias = "servers")]
+    #[serde(rename = "mcpServers")]
+    servers: BTreeMap<String, Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Entry {
+    command: Option<CommandLine>,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    #[serde(default, alias = "env_passthrough")]
+    env_passthrough: Vec<String>,
+    #[serde(alias = "workdir")]
+    cwd: Option<PathBuf>,
+    #[serde(alias = "httpUrl", alias = "serverUrl")]
+    url: Option<String>,
+    timeout: Option<f64>,
+    #[serde(alias = "start_timeout")]
+    start_timeout: Option<f64>,
+    #[serde(default)]
+    disabled: bool,
+    enabled: Option<bool>,
+    #[serde(alias = "auto_start")]
+    auto_start: Option<bool>,
+    #[serde(flatten)]
+    unknown: BTreeMap<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum CommandLine {
+    Program(String),
+    All(Vec<String>),
+}
+
+pub(super) fn read(path: &Path) -> Result<Config, ConfigError> {
+    let unreadable = |source| ConfigError::Unreadable {
+        path: path.to_owned(),
+        source,
+    };
+    check_owner(path).map_err(unreadable)??;
+    let text = fs::read_to_string(path).map_err(unreadable)?;
+    parse(path, &text)
+}
+
+fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let file: File = serde_json::from_str(text).map_err(|error| ConfigError::Malformed {
+        path: path.to_owned(),
+        line: error.line(),
+        column: error.column(),
+        problem: error_text(&error),
+    })?;
+    let mut config = Config {
+        files: vec![path.to_owned()],
+        ..Config::default()
+    };
+    for (name, entry) in file.servers {
+        if entry.disabled || entry.enabled == Some(false) {
+            continue;
+        }
+        config.warnings.extend(unknown_keys(&name, &entry));
+        if entry.command.is_none() && entry.url.is_some() {
+            config.warnings.push(format!(
+                "server {name:?} is reached over HTTP, which this version of Nexus cannot do: left out"
+            ));
+            continue;
+        }
+        config.servers.push(server(path, &name, entry)?);
+    }
+    name_servers(&mut config.servers);
+    Ok(config)
+}
+
+fn server(path: &Path, name: &str, entry: Entry) -> Result<ServerConfig, ConfigError> {
+    let wrong = |problem: &str, hint: &str| ConfigError::Server {
+        path: path.to_owned(),
+        server: name.to_owned(),
+        problem: problem.to_owned(),
+        hint: hint.to_owned(),
+    };
+    let mut words = match entry.command {
+        Some(CommandLine::Program(program)) => vec![program],
+        Some(CommandLine::All(words)) => words,
+        None => vec![],
+    };
+    words.extend(entry.args);
+    if words
+        .first()
+        .is_none_or(|program| program.trim().is_empty())
+    {
+        return Err(wrong(
+            "it has no command",
+            "write \"command\": \"npx\", \"args\": [\"-y\", \"some-server\"]",
+        ));
+    }
+    let command = words.remove(0);
+    if name.trim().is_empty() {
+        return Err(wrong("it has no name", "give it one"));
+    }
+    let seconds = |value: Option<f64>, default: Duration| match value {
+        None => Ok(default),
+        Some(value) => Duration::try_from_secs_f64(value)
+            .ok()
+            .filter(|time| !time.is_zero())
+            .ok_or_else(|| {
+                wrong(
+                    "its timeout is not a number of seconds",
+                    "write \"timeout\": 30",
+                )
+            }),
+    };
+    let defaults = ServerConfig::new(name, command);
+    Ok(ServerConfig {
+        source: Some(path.to_owned()),
+        args: words,
+        env: entry.env,
+        env_passthrough: entry.env_passthrough,
+        cwd: entry.cwd,
+        timeout: seconds(entry.timeout, defaults.timeout)?,
+        start_timeout: seconds(entry.start_timeout, defaults.start_timeout)?,
+        auto_start: entry.auto_start.unwrap_or(true),
+        ..defaults
+    })
+}
+
+fn unknown_keys(server: &str, entry: &Entry) -> Vec<String> {
+    const KNOWN: &[&str] = &[
+        "command",
+        "args",
+        "env",
+        "env_passthrough",
+        "cwd",
+        "timeout",
+        "start_timeout",
+        "disabled",
+        "enabled",
+        "auto_start",
+        "url",
+    ];
+    let unknown = entry
+        .unknown
+        .keys()
+        .filter(|key| !FOREIGN_KEYS.contains(&key.as_str()));
+    unknown
+        .map(
+            |key| match crate::nearest::nearest(key, KNOWN.iter().copied()) {
+                Some(known) => {
+                    format!("server {server:?}: unknown key {key:?}; did you mean {known:?}?")
+                }
+                None => format!("server {server:?}: unknown key {key:?}"),
+            },
+        )
+        .collect()
+}
+
+/// The text of an error without the position, which is told apart.
+fn error_text(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" at line ") {
+        Some(at) => text[..at].to_owned(),
+        None => text,
+    }
+}
+
+/// A file that says which programs are run must be the user's own (or root's).
+#[cfg(unix)]
+fn check_owner(path: &Path) -> io::Result<Result<(), ConfigError>> {
+    use std::os::unix::fs::MetadataExt as _;
+    let meta = fs::metadata(path)?;
+    let refused = |problem: String, hint: String| {
+        Ok(Err(ConfigError::Unsafe {
+            path: path.to_owned(),
+            problem,
+            hint,
+        }))
+    };
+    let me = rustix::process::geteuid().as_raw();
+    if meta.uid() != me && meta.uid() != 0 {
+        return refused(
+            format!("belongs to another user (uid {})", meta.uid()),
+            "it says which programs are run: use a file of your own".to_owned(),
+        );
+    }
+    if meta.mode() & 0o022 != 0 {
+        return refused(
+            format!("is writable by others (mode {:04o})", meta.mode() & 0o7777),
+            format!("chmod go-w {}", path.display()),
+        );
+    }
+    Ok(Ok(()))
+}
+
+#[cfg(not(unix))]
+fn check_owner(path: &Path) -> io::Result<Result<(), ConfigError>> {
+    fs::metadata(path)?;
+    Ok(Ok(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Result<Config, ConfigError> {
+        parse(Path::new("/etc/mcp.json"), text)
+    }
+
+    #[test]
+    fn both_spellings_of_a_command_are_read() {
+        let config = of(r#"{"mcpServers": {
+            "b": {"command": "npx", "args": ["-y", "x"], "env": {"K": "v"}, "timeout": 1.5},
+            "A": {"command": ["npx", "-y", "x"], "type": "stdio"}
+        }}"#)
+        .unwrap();
+        let [a, b] = &config.servers[..] else {
+            panic!("{config:?}")
+        };
+        assert_eq!((&*a.name, &*b.name, a.slug.as_str()), ("A", "b", "a"));
+        assert_eq!((&a.command, &a.args), (&b.command, &b.args));
+        assert_eq!(b.timeout, Duration::from_millis(1500));
+        assert_eq!(config.warnings, [""; 0]);
+    }
+
+    #[test]
+    fn servers_is_another_word_for_the_same() {
+        assert_eq!(
+            of(r#"{"servers": {"x": {"command": "y"}}}"#)
+                .unwrap()
+                .servers
+                .len(),
+            1
+        );
+    }
+
+    #[test]
+    fn a_disabled_server_is_left_out() {
+        let config = of(r#"{"mcpServers": {
+            "a": {"command": "x", "disabled": true}, "b": {"command": "x", "enabled": false}
+        }}"#);
+        assert_eq!(config.unwrap().servers, []);
+    }
+
+    #[test]
+    fn an_unknown_key_is_warned_of_with_the_nearest() {
+        let config = of(r#"{"mcpServers": {"x": {"command": "y", "arg": []}}}"#).unwrap();
+        assert_eq!(
+            config.warnings,
+            ["server \"x\": unknown key \"arg\"; did you mean \"args\"?"]
+        );
+    }
+
+    #[test]
+    fn an_http_server_is_left_out_with_a_word() {
+        let config = of(r#"{"mcpServers": {"x": {"url": "http://localhost/mcp"}}}"#).unwrap();
+        assert!(config.servers.is_empty() && config.warnings[0].contains("HTTP"));
+    }
+
+    #[test]
+    fn a_syntax_error_says_where() {
+        let error = of("{\n  \"mcpServers\": {\n    \"x\" 1\n").unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("/etc/mcp.json:3:9: expected `:`"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_server_without_a_command_is_an_error_that_names_it() {
+        for text in [
+            r#"{"mcpServers": {"x": {}}}"#,
+            r#"{"mcpServers": {"x": {"command": []}}}"#,
+        ] {
+            let error = of(text).unwrap_err();
+            assert!(
+                error
+                    .to_string()
+                    .contains("server \"x\": it has no command"),
+                "{error}"
+            );
+            assert!(error.hint().unwrap().contains("npx"));
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_others_can_write_is_refused() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mcp.json");
+        fs::write(&path, r#"{"mcpServers": {}}"#).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(read(&path).is_ok());
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        let error = read(&path).unwrap_err();
+        assert!(error.hint().unwrap().starts_with("chmod go-w "), "{error}");
+    }
+}

@@ -1,0 +1,5 @@
+//! The doors of the daemon: one endpoint, several protocols told apart by their first bytes.
+
+pub mod door;
+pub mod rewind;
+pub mod sniff;

@@ -1,0 +1,126 @@
+//! Lets clients in, finds out what they speak, and serves them until they leave.
+
+use super::{
+    rewind::Rewind,
+    sniff::{Protocol, sniff},
+};
+use crate::api::Context;
+use bytes::BytesMut;
+use hyper::server::conn::http2;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use nexus_proto::endpoint::{AcceptError, Listener, Peer, Stream};
+use std::{
+    io,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    sync::Semaphore,
+    time::{sleep, timeout},
+};
+use tonic::service::Routes;
+use tracing::{debug, warn};
+
+/// How many clients may be connected at once.
+const MAX_CONNECTIONS: usize = 1024;
+
+/// How many requests of one client may be under way at once.
+const MAX_STREAMS: u32 = 1024;
+
+/// How long a client may take to say what it speaks.
+const FIRST_WORD: Duration = Duration::from_secs(10);
+
+const STREAM_WINDOW: u32 = 1024 * 1024;
+const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
+
+const NOT_MCP_YET: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32601,\"message\":\
+    \"this version of nexusd does not speak MCP on its endpoint: use gRPC (nexusctl, nexus-client)\"}}\n";
+const NOT_HTTP_YET: &[u8] = b"HTTP/1.1 501 Not Implemented\r\ncontent-type: text/plain\r\n\
+    connection: close\r\ncontent-length: 85\r\n\r\n\
+    this version of nexusd does not speak HTTP/1.1: use gRPC (nexusctl, nexus-client)\r\n\r\n";
+
+/// Lets clients in until it is dropped.
+pub async fn serve(listener: Arc<Listener>, routes: Routes, context: Arc<Context>) {
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        let Ok(place) = Arc::clone(&room).acquire_owned().await else {
+            return;
+        };
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                let (routes, context) = (routes.clone(), Arc::clone(&context));
+                tokio::spawn(async move {
+                    context.connections.fetch_add(1, Ordering::Relaxed);
+                    if let Err(error) = welcome(stream, peer, routes, &context).await {
+                        debug!(pid = peer.pid, %error, "a client was lost");
+                    }
+                    context.connections.fetch_sub(1, Ordering::Relaxed);
+                    drop(place);
+                });
+            }
+            Err(refused @ AcceptError::Foreign { .. }) => warn!("{refused}"),
+            Err(AcceptError::Io(error)) => {
+                // Out of file descriptors, as a rule: it passes, and trying harder makes it worse.
+                warn!(%error, "cannot accept a connection");
+                sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn welcome(
+    mut stream: Stream,
+    peer: Peer,
+    routes: Routes,
+    context: &Context,
+) -> io::Result<()> {
+    let mut seen = BytesMut::with_capacity(64);
+    let protocol = timeout(FIRST_WORD, async {
+        loop {
+            if let Some(protocol) = sniff(&seen) {
+                return io::Result::Ok(protocol);
+            }
+            if seen.len() > 64 || stream.read_buf(&mut seen).await? == 0 {
+                return Ok(Protocol::Unknown);
+            }
+        }
+    })
+    .await
+    .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+    match protocol {
+        Protocol::Grpc => grpc(Rewind::new(seen.freeze(), stream), routes, context).await,
+        Protocol::McpLines => stream.write_all(NOT_MCP_YET).await,
+        Protocol::Http1 => stream.write_all(NOT_HTTP_YET).await,
+        Protocol::Unknown => {
+            if !seen.is_empty() {
+                debug!(pid = peer.pid, "a client speaks no protocol that we know");
+            }
+            Ok(())
+        }
+    }
+}
+
+async fn grpc(stream: Rewind<Stream>, routes: Routes, context: &Context) -> io::Result<()> {
+    let connection = http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .keep_alive_interval(Duration::from_secs(30))
+        .keep_alive_timeout(Duration::from_secs(10))
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
+    let mut connection = std::pin::pin!(connection);
+    let served = tokio::select! {
+        served = &mut connection => served,
+        () = context.shutdown.api_closes() => {
+            // Answers that are being written go out; nothing new is taken.
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    served.map_err(io::Error::other)
+}

@@ -1,0 +1,33 @@
+//! What only some systems have: signals, systemd, the size of our memory.
+
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
+#[cfg(unix)]
+pub use unix::signals;
+#[cfg(windows)]
+pub use windows::signals;
+
+pub mod systemd;
+
+/// What the system wants of us.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wish {
+    /// Stop.
+    Stop,
+    /// Read the configuration again.
+    Reload,
+}
+
+/// Our resident memory; 0 where the system does not tell.
+pub fn memory_bytes() -> u64 {
+    const PAGE: u64 = 4096;
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = statm.split_whitespace().nth(1);
+    pages
+        .and_then(|pages| pages.parse::<u64>().ok())
+        .unwrap_or(0)
+        * PAGE
+}

@@ -1,0 +1,53 @@
+//! Tells systemd how we are, if it is there to hear it.
+
+use std::time::Duration;
+
+/// What systemd is told.
+#[derive(Debug, Clone, Copy)]
+pub enum Notice<'a> {
+    /// We serve.
+    Ready,
+    /// We read the configuration again.
+    Reloading,
+    /// We stop.
+    Stopping,
+    /// We live.
+    Alive,
+    /// How we are, in a line.
+    Status(&'a str),
+}
+
+/// Tells systemd. Without systemd nothing happens.
+#[cfg(target_os = "linux")]
+pub fn tell(notice: Notice<'_>) {
+    use sd_notify::NotifyState;
+    let told = match notice {
+        Notice::Ready => sd_notify::notify(&[NotifyState::Ready]),
+        Notice::Reloading => match NotifyState::monotonic_usec_now() {
+            Ok(now) => sd_notify::notify(&[NotifyState::Reloading, now]),
+            Err(error) => Err(error),
+        },
+        Notice::Stopping => sd_notify::notify(&[NotifyState::Stopping]),
+        Notice::Alive => sd_notify::notify(&[NotifyState::Watchdog]),
+        Notice::Status(text) => sd_notify::notify(&[NotifyState::Status(text)]),
+    };
+    if let Err(error) = told {
+        tracing::debug!(%error, ?notice, "cannot tell systemd");
+    }
+}
+
+/// How often systemd wants to hear that we live, if it does.
+#[cfg(target_os = "linux")]
+pub fn watchdog() -> Option<Duration> {
+    sd_notify::watchdog_enabled()
+}
+
+/// Tells systemd. Without systemd nothing happens.
+#[cfg(not(target_os = "linux"))]
+pub fn tell(_notice: Notice<'_>) {}
+
+/// How often systemd wants to hear that we live, if it does.
+#[cfg(not(target_os = "linux"))]
+pub fn watchdog() -> Option<Duration> {
+    None
+}

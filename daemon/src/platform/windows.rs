@@ -1,0 +1,26 @@
+//! Windows: the events of a console.
+
+use super::Wish;
+use futures_util::{Stream, stream};
+use std::io;
+use tokio::signal::windows;
+
+/// What the events that arrive ask for.
+pub fn signals() -> io::Result<impl Stream<Item = Wish> + Unpin> {
+    let events = (
+        windows::ctrl_c()?,
+        windows::ctrl_break()?,
+        windows::ctrl_close()?,
+    );
+    Ok(Box::pin(stream::unfold(
+        events,
+        |(mut c, mut pause, mut close)| async move {
+            tokio::select! {
+                _ = c.recv() => {}
+                _ = pause.recv() => {}
+                _ = close.recv() => {}
+            }
+            Some((Wish::Stop, (c, pause, close)))
+        },
+    )))
+}

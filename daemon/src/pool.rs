@@ -1,0 +1,253 @@
+//! The servers that are configured, each with its process.
+
+use crate::{
+    config::{Config, ServerConfig},
+    nearest::nearest,
+    supervisor::{
+        Instance, InstanceSpec,
+        log::LogRing,
+        machine::{Command, Outcome},
+        status::Status,
+    },
+};
+use nexus_proto::reason::{Failure, Reason};
+use parking_lot::RwLock;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+use tokio::sync::watch;
+
+/// One server.
+#[derive(Debug)]
+pub struct Server {
+    config: RwLock<Arc<ServerConfig>>,
+    instance: Instance,
+    /// Calls that it was sent.
+    calls: AtomicU64,
+}
+
+impl Server {
+    fn new(config: ServerConfig, pulse: &Arc<watch::Sender<u64>>) -> Arc<Self> {
+        let instance = Instance::new(instance_spec(&config));
+        let (mut status, pulse) = (instance.status(), Arc::clone(pulse));
+        tokio::spawn(async move {
+            while status.changed().await.is_ok() {
+                pulse.send_modify(|beat| *beat += 1);
+            }
+        });
+        Arc::new(Self {
+            config: RwLock::new(Arc::new(config)),
+            instance,
+            calls: AtomicU64::new(0),
+        })
+    }
+
+    /// How it is configured.
+    pub fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.config.read())
+    }
+
+    /// What is known of its process, and a way to wait for changes.
+    pub fn status(&self) -> watch::Receiver<Status> {
+        self.instance.status()
+    }
+
+    /// What it wrote to its standard error.
+    pub fn log(&self) -> &LogRing {
+        &self.instance.log
+    }
+
+    /// Tells it what is wanted. With `wait`, until that is so or has failed.
+    pub async fn command(&self, command: Command, wait: bool) -> Outcome {
+        let outcome = self.instance.command(command).await;
+        if wait {
+            let _ = self
+                .status()
+                .wait_for(|status| status.is_settled(command))
+                .await;
+        }
+        outcome
+    }
+
+    /// Lists its tools again.
+    pub async fn refresh(&self) -> Result<(), Failure> {
+        self.instance.refresh().await.map_err(|error| {
+            let name = self.config().name.clone();
+            Failure::new(
+                Reason::ProtocolError,
+                format!("the tools of {name:?} could not be listed: {error}"),
+            )
+            .with(|details| details.server = Some(name))
+        })
+    }
+
+    /// One more call.
+    pub fn count_call(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many calls it was sent.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+}
+
+/// What a reload came to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct ReloadReport {
+    /// Servers that are new.
+    pub added: Vec<String>,
+    /// Servers that are gone.
+    pub removed: Vec<String>,
+    /// Servers that were started again.
+    pub changed: Vec<String>,
+    /// Servers that go on undisturbed.
+    pub unchanged: Vec<String>,
+}
+
+type Servers = BTreeMap<String, Arc<Server>>;
+
+/// All servers.
+#[derive(Debug)]
+pub struct Pool {
+    servers: RwLock<Arc<Servers>>,
+    pulse: Arc<watch::Sender<u64>>,
+}
+
+impl Pool {
+    /// An empty pool.
+    pub fn new() -> Self {
+        Self {
+            servers: RwLock::default(),
+            pulse: Arc::new(watch::channel(0).0),
+        }
+    }
+
+    /// All servers, by name.
+    pub fn servers(&self) -> Arc<Servers> {
+        Arc::clone(&self.servers.read())
+    }
+
+    /// Beats whenever the state of a server changes, or which servers there are.
+    pub fn pulse(&self) -> watch::Receiver<u64> {
+        self.pulse.subscribe()
+    }
+
+    /// The server of that name or slug.
+    pub fn find(&self, name: &str) -> Option<Arc<Server>> {
+        let servers = self.servers.read();
+        if let Some(server) = servers.get(name) {
+            return Some(Arc::clone(server));
+        }
+        let is_meant = |server: &&Arc<Server>| {
+            let config = server.config.read();
+            config.slug.as_str().eq_ignore_ascii_case(name)
+                || config.name.eq_ignore_ascii_case(name)
+        };
+        servers.values().find(is_meant).cloned()
+    }
+
+    /// The server of that name or slug, or an error that names the nearest.
+    pub fn get(&self, name: &str) -> Result<Arc<Server>, Failure> {
+        self.find(name).ok_or_else(|| {
+            let servers = self.servers();
+            let near = nearest(name, servers.keys().map(String::as_str));
+            Failure::new(
+                Reason::ServerNotFound,
+                format!("there is no server {name:?}"),
+            )
+            .with(|details| {
+                details.suggestion = near.map(str::to_owned);
+                details.hint = Some(if servers.is_empty() {
+                    "no servers are configured".to_owned()
+                } else {
+                    let names: Vec<&str> = servers.keys().map(String::as_str).take(20).collect();
+                    format!("the servers are: {}", names.join(", "))
+                });
+            })
+        })
+    }
+
+    /// Makes the pool what the config says. Servers that it leaves as they were go on.
+    pub async fn apply(&self, config: &Config) -> ReloadReport {
+        let old = self.servers();
+        let mut report = ReloadReport::default();
+        let mut servers = Servers::new();
+        let mut commands = Vec::new();
+        for config in &config.servers {
+            let name = config.name.clone();
+            let server = match old.get(&name) {
+                None => {
+                    let server = Server::new(config.clone(), &self.pulse);
+                    if config.auto_start {
+                        commands.push((Arc::clone(&server), Command::Start));
+                    }
+                    report.added.push(name.clone());
+                    server
+                }
+                Some(server) => {
+                    let spec = instance_spec(config);
+                    let same = spec == instance_spec(&server.config());
+                    *server.config.write() = Arc::new(config.clone());
+                    if same {
+                        report.unchanged.push(name.clone());
+                    } else {
+                        server.instance.reconfigure(spec).await;
+                        if server.status().borrow().wanted {
+                            commands.push((Arc::clone(server), Command::Restart));
+                        }
+                        report.changed.push(name.clone());
+                    }
+                    Arc::clone(server)
+                }
+            };
+            servers.insert(name, server);
+        }
+        for (name, server) in old.iter().filter(|(name, _)| !servers.contains_key(*name)) {
+            report.removed.push(name.clone());
+            let server = Arc::clone(server);
+            // It ends in its own time; nobody can find it any more.
+            tokio::spawn(async move { server.command(Command::Stop, true).await });
+        }
+        *self.servers.write() = Arc::new(servers);
+        for (server, command) in commands {
+            server.command(command, false).await;
+        }
+        self.pulse.send_modify(|beat| *beat += 1);
+        report
+    }
+
+    /// Stops all servers at once and waits until the last one is gone.
+    pub async fn stop_all(&self) {
+        let servers = self.servers();
+        let stops = servers
+            .values()
+            .map(|server| server.command(Command::Stop, true));
+        futures_util::future::join_all(stops).await;
+    }
+
+    /// Ends all processes without asking them.
+    pub fn kill_all(&self) {
+        for server in self.servers().values() {
+            server.instance.kill_now();
+        }
+    }
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn instance_spec(config: &ServerConfig) -> InstanceSpec {
+    InstanceSpec {
+        name: config.name.clone(),
+        spawn: config.spawn_spec(),
+        start_timeout: config.start_timeout,
+    }
+}

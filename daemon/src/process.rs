@@ -1,0 +1,112 @@
+//! Processes: find the program, start it, end it with everything it started.
+
+mod command;
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
+
+#[cfg(unix)]
+use unix as platform;
+#[cfg(windows)]
+use windows as platform;
+
+pub use command::{SpawnError, SpawnSpec, environment};
+
+use std::{io, process::ExitStatus};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+
+/// A process that was started, and its group.
+#[derive(Debug)]
+pub struct Process {
+    child: tokio::process::Child,
+    group: platform::Group,
+    pid: u32,
+    ended: bool,
+}
+
+/// The three streams of a process.
+#[derive(Debug)]
+pub struct Pipes {
+    /// What it reads.
+    pub stdin: ChildStdin,
+    /// What it says.
+    pub stdout: ChildStdout,
+    /// What it complains about.
+    pub stderr: ChildStderr,
+}
+
+impl Process {
+    /// Starts a program, in a group of its own.
+    pub fn spawn(spec: &SpawnSpec) -> Result<(Self, Pipes), SpawnError> {
+        let program = spec.find_program()?;
+        let (mut child, group) = platform::spawn(spec, &program)
+            .map_err(|source| SpawnError::from_io(spec, &program, source))?;
+        let pipes = child
+            .stdin
+            .take()
+            .zip(child.stdout.take())
+            .zip(child.stderr.take());
+        match (pipes, child.id()) {
+            (Some(((stdin, stdout), stderr)), Some(pid)) => {
+                let pipes = Pipes {
+                    stdin,
+                    stdout,
+                    stderr,
+                };
+                let process = Self {
+                    child,
+                    group,
+                    pid,
+                    ended: false,
+                };
+                Ok((process, pipes))
+            }
+            _ => Err(SpawnError::Io {
+                program,
+                source: io::Error::other("the process has no pipes"),
+            }),
+        }
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Waits until it has ended, and ends what it left behind in its group.
+    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait().await?;
+        if !self.ended {
+            // Now or never: once its number is free, the group of that number may be another's.
+            self.ended = true;
+            self.group.kill();
+        }
+        Ok(status)
+    }
+
+    /// Asks it and everything in its group to end.
+    pub fn terminate(&self) {
+        if !self.ended {
+            self.group.terminate();
+        }
+    }
+
+    /// Ends it and everything in its group.
+    pub fn kill(&self) {
+        if !self.ended {
+            self.group.kill();
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// How a process ended, for people: `exit code 7`, `signal 11 (SIGSEGV)`.
+pub fn describe_exit(status: ExitStatus) -> String {
+    platform::describe_exit(status)
+}

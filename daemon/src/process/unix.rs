@@ -1,0 +1,111 @@
+//! Unix: a process group of its own, and the parent's death is the child's.
+
+use super::command::SpawnSpec;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::{
+    io,
+    os::unix::process::ExitStatusExt as _,
+    path::Path,
+    process::{ExitStatus, Stdio},
+};
+use tokio::process::{Child, Command};
+
+/// A process group.
+#[derive(Debug)]
+pub(super) struct Group(Option<Pid>);
+
+impl Group {
+    pub(super) fn terminate(&self) {
+        self.signal(Signal::TERM);
+    }
+
+    pub(super) fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.0 {
+            // It fails when nobody is left, which is what was wanted.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+pub(super) fn spawn(spec: &SpawnSpec, program: &Path) -> io::Result<(Child, Group)> {
+    let mut command = Command::new(program);
+    command
+        // A program may look at the name it was called by.
+        .arg0(&spec.command)
+        .args(&spec.args)
+        .env_clear()
+        .envs(&spec.env)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    if let Some(cwd) = &spec.cwd {
+        command.current_dir(cwd);
+    }
+    #[cfg(target_os = "linux")]
+    die_with_parent(&mut command);
+    let child = command.spawn()?;
+    let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    Ok((child, Group(group)))
+}
+
+/// The child gets a SIGKILL when the thread that started it ends, so that has to be one that lives
+/// as long as the daemon: the runtime's own.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "code between fork and exec")]
+fn die_with_parent(command: &mut Command) {
+    let daemon = rustix::process::getpid();
+    // SAFETY: only two system calls are made between fork and exec, and no memory is allocated.
+    unsafe {
+        command.pre_exec(move || {
+            rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+            // The daemon may have died before the line above.
+            if rustix::process::getppid() != Some(daemon) {
+                return Err(io::ErrorKind::BrokenPipe.into());
+            }
+            Ok(())
+        });
+    }
+}
+
+pub(super) fn describe_exit(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => match signal_name(signal) {
+            Some(name) => format!("signal {signal} ({name})"),
+            None => format!("signal {signal}"),
+        },
+        (None, None) => "an unknown end".to_owned(),
+    }
+}
+
+fn signal_name(signal: i32) -> Option<&'static str> {
+    Some(match Signal::from_named_raw(signal)? {
+        Signal::ABORT => "SIGABRT",
+        Signal::BUS => "SIGBUS",
+        Signal::FPE => "SIGFPE",
+        Signal::HUP => "SIGHUP",
+        Signal::ILL => "SIGILL",
+        Signal::INT => "SIGINT",
+        Signal::KILL => "SIGKILL",
+        Signal::PIPE => "SIGPIPE",
+        Signal::QUIT => "SIGQUIT",
+        Signal::SEGV => "SIGSEGV",
+        Signal::TERM => "SIGTERM",
+        Signal::TRAP => "SIGTRAP",
+        _ => return None,
+    })
+}
+
+pub(super) fn endings() -> Vec<String> {
+    vec![String::new()]
+}
+
+pub(super) fn is_executable(path: &Path) -> bool {
+    rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
+}

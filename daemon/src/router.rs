@@ -1,0 +1,290 @@
+//! From a name to an answer: which server, is it good, which connection, and what became of it.
+
+use crate::{
+    catalog::{Catalog, Found, NotFound, Tool},
+    mcp::connection::{CallError, Connection, Progress},
+    pool::Server,
+    supervisor::status::Readiness,
+};
+use bytes::Bytes;
+use nexus_proto::reason::{Failure, Reason};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    sync::{mpsc, watch},
+    time::timeout,
+};
+
+/// The longest that anybody may wait for anything.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// A call of a tool.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// Any name of the tool.
+    pub name: &'a str,
+    /// JSON text; empty for none.
+    pub arguments: Bytes,
+    /// How long the caller waits.
+    pub deadline: Option<Duration>,
+    /// Where progress is told.
+    pub progress: Option<mpsc::Sender<Progress>>,
+}
+
+/// The way from a name to an answer.
+#[derive(Debug)]
+pub struct Router {
+    catalog: Arc<Catalog>,
+    traffic: watch::Sender<Traffic>,
+    calls: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Traffic {
+    in_flight: usize,
+    closed: bool,
+}
+
+impl Router {
+    /// A router for the tools of a catalog.
+    pub fn new(catalog: Arc<Catalog>) -> Self {
+        Self {
+            catalog,
+            traffic: watch::Sender::default(),
+            calls: AtomicU64::new(0),
+        }
+    }
+
+    /// Calls a tool. There is exactly one outcome; dropping the future cancels the call.
+    pub async fn call(&self, call: Call<'_>) -> Result<Bytes, Failure> {
+        let _lane = self.enter()?;
+        if call.arguments.len() > crate::mcp::MAX_MESSAGE {
+            return Err(Failure::new(
+                Reason::TooLarge,
+                format!(
+                    "the arguments are too large: {} bytes, the limit is {}",
+                    call.arguments.len(),
+                    crate::mcp::MAX_MESSAGE
+                ),
+            ));
+        }
+        let patience = call.deadline.unwrap_or(LONGEST).min(LONGEST);
+        let mut sent = false;
+        let outcome = timeout(patience, async {
+            let found = self.find(call.name).await?;
+            found.tool.check(&call.arguments)?;
+            let limit = found.server.config().timeout;
+            let answer = timeout(limit, self.deliver(&found, &call, &mut sent)).await;
+            answer.unwrap_or_else(|_| {
+                Err(Failure::new(
+                    Reason::Deadline,
+                    took_too_long(&found.tool, limit),
+                ))
+            })
+        })
+        .await;
+        let outcome = outcome.unwrap_or_else(|_| {
+            Err(Failure::new(
+                Reason::Deadline,
+                format!("{} was not answered within {patience:?}", call.name),
+            ))
+        });
+        outcome.map_err(|failure| match failure.reason {
+            Reason::Deadline => failure.with(|details| details.maybe_executed = sent),
+            _ => failure,
+        })
+    }
+
+    /// The tool of that name. A server whose tools are not known yet is waited for.
+    async fn find(&self, name: &str) -> Result<Found, Failure> {
+        loop {
+            match self.catalog.find(name) {
+                Ok(found) => return Ok(found),
+                Err(NotFound::Never(failure)) => return Err(failure),
+                Err(NotFound::AskLater(server)) => settled(&server).await,
+            }
+        }
+    }
+
+    /// Sends the call, again if it was never written, and waits for what comes of it.
+    async fn deliver(
+        &self,
+        found: &Found,
+        call: &Call<'_>,
+        sent: &mut bool,
+    ) -> Result<Bytes, Failure> {
+        let Found { server, tool } = found;
+        let about = |failure: Failure| {
+            failure.with(|details| {
+                details.server = Some(tool.server.clone());
+                details.tool = Some(tool.tool.clone());
+            })
+        };
+        loop {
+            let connection = ready(server).await.map_err(about)?;
+            let progress = call.progress.clone();
+            let answer = match connection.call_tool(&tool.tool, &call.arguments, progress) {
+                Ok(waiting) => {
+                    server.count_call();
+                    self.calls.fetch_add(1, Ordering::Relaxed);
+                    *sent = true;
+                    waiting.await
+                }
+                Err(error) => Err(error),
+            };
+            match answer {
+                Ok(result) => return Ok(result),
+                // Nobody has seen it: it goes to the next process.
+                Err(CallError::NotSent(_)) => {
+                    *sent = false;
+                    gone(server, &connection).await;
+                }
+                Err(error) => return Err(about(call_failure(tool, error))),
+            }
+        }
+    }
+
+    /// How many calls are under way.
+    pub fn in_flight(&self) -> usize {
+        self.traffic.borrow().in_flight
+    }
+
+    /// How many calls there have been.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Whether new calls are refused.
+    pub fn is_closed(&self) -> bool {
+        self.traffic.borrow().closed
+    }
+
+    /// Refuses new calls from now on.
+    pub fn close(&self) {
+        self.traffic.send_modify(|traffic| traffic.closed = true);
+    }
+
+    /// Waits until no call is under way.
+    pub async fn drained(&self) {
+        let mut traffic = self.traffic.subscribe();
+        let _ = traffic.wait_for(|traffic| traffic.in_flight == 0).await;
+    }
+
+    fn enter(&self) -> Result<Lane<'_>, Failure> {
+        let mut entered = false;
+        self.traffic.send_if_modified(|traffic| {
+            entered = !traffic.closed;
+            traffic.in_flight += usize::from(entered);
+            false
+        });
+        if entered {
+            return Ok(Lane(self));
+        }
+        Err(Failure::new(Reason::ShuttingDown, "the daemon is stopping")
+            .with(|details| details.hint = Some("start it again with `nexusd`".to_owned())))
+    }
+}
+
+/// One call under way.
+struct Lane<'a>(&'a Router);
+
+impl Drop for Lane<'_> {
+    fn drop(&mut self) {
+        self.0.traffic.send_if_modified(|traffic| {
+            traffic.in_flight -= 1;
+            // Only whoever waits for the end wants to know.
+            traffic.closed && traffic.in_flight == 0
+        });
+    }
+}
+
+/// Waits until the tools of a server are known, or it is clear that they will not be.
+pub async fn settled(server: &Server) {
+    let mut status = server.status();
+    let known = status.wait_for(|status| {
+        status.tools.is_some() || !matches!(status.readiness(), Readiness::Wait)
+    });
+    let _ = known.await;
+}
+
+/// The connection of a server, waited for if it is on its way.
+pub async fn ready(server: &Server) -> Result<Arc<Connection>, Failure> {
+    let mut status = server.status();
+    loop {
+        let readiness = status.borrow_and_update().readiness();
+        match readiness {
+            Readiness::Ready(connection) => return Ok(connection),
+            Readiness::Refused(failure) => return Err(failure),
+            Readiness::Wait => {}
+        }
+        if status.changed().await.is_err() {
+            let message = "the server is no longer configured";
+            return Err(Failure::new(Reason::ServerStopped, message));
+        }
+    }
+}
+
+/// Waits until a connection that has ended is no longer offered.
+async fn gone(server: &Server, ended: &Arc<Connection>) {
+    let mut status = server.status();
+    let other = status.wait_for(|status| {
+        !status
+            .connection
+            .as_ref()
+            .is_some_and(|connection| Arc::ptr_eq(connection, ended))
+    });
+    let _ = other.await;
+}
+
+fn took_too_long(tool: &Tool, limit: Duration) -> String {
+    format!("{} did not answer within {limit:?}", tool.dotted())
+}
+
+fn call_failure(tool: &Tool, error: CallError) -> Failure {
+    match error {
+        CallError::Rpc(error) => Failure::new(Reason::ServerError, error.message).with(|details| {
+            details.rpc_code = Some(error.code);
+            if !error.data.is_empty() {
+                details.rpc_data = Some(String::from_utf8_lossy(&error.data).into_owned());
+            }
+        }),
+        CallError::NotSent(cause) => (*cause).clone(),
+        CallError::Lost(cause) => Failure {
+            reason: cause.reason,
+            message: format!("{} was lost: {}", tool.dotted(), cause.message),
+            details: cause.details.clone(),
+        }
+        .with(|details| {
+            details.maybe_executed = true;
+            details.hint = Some(
+                "the server may have carried it out: look before you call it again".to_owned(),
+            );
+        }),
+        CallError::Overloaded => Failure::new(
+            Reason::Overloaded,
+            format!(
+                "{} cannot take more: too much waits to be read by it",
+                tool.server
+            ),
+        ),
+        CallError::TooLarge(length) => Failure::new(
+            Reason::TooLarge,
+            format!(
+                "the answer of {} is too large: {length} bytes, the limit is {}",
+                tool.dotted(),
+                crate::mcp::MAX_MESSAGE
+            ),
+        )
+        .with(|details| details.maybe_executed = true),
+        CallError::Malformed(what) => Failure::new(
+            Reason::ProtocolError,
+            format!("the answer of {} is {what}", tool.dotted()),
+        )
+        .with(|details| details.maybe_executed = true),
+    }
+}

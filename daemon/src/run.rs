@@ -1,0 +1,237 @@
+//! The order of birth and death.
+
+use crate::{
+    api::{self, Context},
+    args::Args,
+    catalog::Catalog,
+    config::{Config, ConfigError},
+    face::door,
+    platform::{
+        self, Wish,
+        systemd::{self, Notice},
+    },
+    pool::Pool,
+    router::Router,
+    shutdown::Shutdown,
+    supervisor::machine::State,
+};
+use anyhow::Context as _;
+use futures_util::StreamExt as _;
+use nexus_proto::endpoint::{BindError, Endpoint, EndpointError};
+use parking_lot::RwLock;
+use std::{
+    sync::{Arc, atomic::AtomicUsize},
+    time::{Duration, SystemTime},
+};
+use tokio::time::{sleep, timeout};
+use tracing::{error, info, warn};
+
+/// How long calls that are under way may take when we stop.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// How long all servers together may take to end: the whole stop ladder, and a little.
+const STOP_SERVERS: Duration = Duration::from_secs(6);
+
+/// How long answers may take to be written at the very end.
+const CLOSE_API: Duration = Duration::from_millis(500);
+
+/// Why the daemon did not run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The configuration is bad.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// There is no place to listen at.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// We cannot listen there.
+    #[error("cannot listen on {endpoint}")]
+    Bind {
+        /// Where.
+        endpoint: Endpoint,
+        /// Why not.
+        #[source]
+        source: BindError,
+    },
+    /// Another daemon does already.
+    #[error("already running{}", pid.map(|pid| format!(", pid {pid}")).unwrap_or_default())]
+    AlreadyRunning {
+        /// Its process.
+        pid: Option<u32>,
+    },
+    /// Anything else.
+    #[error("{0:#}")]
+    Other(#[from] anyhow::Error),
+}
+
+impl RunError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Config(error) => error.hint(),
+            Self::Bind {
+                source: BindError::UnsafeDirectory { hint, .. },
+                ..
+            } => Some(hint),
+            Self::Endpoint(_) => Some("choose a place with --socket or NEXUS_SOCKET"),
+            _ => None,
+        }
+    }
+}
+
+/// Runs until it is asked to stop.
+pub async fn run(args: &Args) -> Result<(), RunError> {
+    let config = Arc::new(Config::load(args.config.as_deref())?);
+    let endpoint = Endpoint::resolve(args.socket.as_deref())?;
+    // Signals first: one that comes during the start must not kill us half-way.
+    let mut signals = platform::signals().context("cannot catch signals")?;
+    let listener = endpoint.bind().map_err(|source| match source {
+        BindError::AlreadyRunning { pid } => RunError::AlreadyRunning { pid },
+        source => RunError::Bind {
+            endpoint: endpoint.clone(),
+            source,
+        },
+    })?;
+
+    let pool = Arc::new(Pool::new());
+    let catalog = Arc::new(Catalog::new(Arc::clone(&pool)));
+    let router = Arc::new(Router::new(Arc::clone(&catalog)));
+    let shutdown = Shutdown::default();
+    let context = Arc::new(Context {
+        pool: Arc::clone(&pool),
+        catalog,
+        router: Arc::clone(&router),
+        endpoint: endpoint.clone(),
+        shutdown: shutdown.clone(),
+        config: RwLock::new(Arc::clone(&config)),
+        config_file: args.config.clone(),
+        started_at: SystemTime::now(),
+        connections: AtomicUsize::new(0),
+    });
+    let routes = api::routes(&context)
+        .await
+        .context("cannot build the API")?;
+    let listener = Arc::new(listener);
+    let door = tokio::spawn(door::serve(
+        Arc::clone(&listener),
+        routes,
+        Arc::clone(&context),
+    ));
+    for warning in &config.warnings {
+        warn!("{warning}");
+    }
+    pool.apply(&config).await;
+    info!(
+        pid = std::process::id(),
+        endpoint = %endpoint,
+        servers = config.servers.len(),
+        "listening"
+    );
+    systemd::tell(Notice::Ready);
+    let watchers = [
+        tokio::spawn(keep_systemd_informed(Arc::clone(&pool))),
+        tokio::spawn(feed_watchdog()),
+    ];
+
+    let listen_to_signals = async {
+        while let Some(wish) = signals.next().await {
+            match wish {
+                Wish::Stop => shutdown.ask(),
+                Wish::Reload => reload(&context).await,
+            }
+        }
+    };
+    tokio::select! {
+        () = listen_to_signals => {}
+        () = stop_when_asked(&shutdown, &router, &pool) => {}
+    }
+
+    shutdown.close_api();
+    door.abort();
+    // Whoever asked for the end is still to hear that it came.
+    let gone = async {
+        while context.connections() > 0 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let _ = timeout(CLOSE_API, gone).await;
+    for watcher in watchers {
+        watcher.abort();
+    }
+    info!("stopped");
+    drop(listener);
+    Ok(())
+}
+
+/// Refuses new calls, waits for those under way, ends the servers. Asked again: at once.
+async fn stop_when_asked(shutdown: &Shutdown, router: &Router, pool: &Pool) {
+    shutdown.asked().await;
+    router.close();
+    systemd::tell(Notice::Stopping);
+    info!(calls = router.in_flight(), "stopping");
+    tokio::select! {
+        drained = timeout(DRAIN, router.drained()) => {
+            if drained.is_err() {
+                warn!(calls = router.in_flight(), "calls are still under way: cancelled");
+            }
+        }
+        () = shutdown.asked_again() => warn!("asked again: stopping now"),
+    }
+    tokio::select! {
+        stopped = timeout(STOP_SERVERS, pool.stop_all()) => {
+            if stopped.is_err() {
+                error!("servers are left that cannot be ended");
+            }
+        }
+        () = shutdown.asked_again() => {
+            pool.kill_all();
+            let _ = timeout(Duration::from_secs(1), pool.stop_all()).await;
+        }
+    }
+}
+
+async fn reload(context: &Context) {
+    systemd::tell(Notice::Reloading);
+    match context.reload().await {
+        Ok((report, warnings)) => {
+            for warning in warnings {
+                warn!("{warning}");
+            }
+            info!(?report, "configuration read again");
+        }
+        Err(error) => error!(
+            error = %anyhow::Error::new(error),
+            "the configuration cannot be used: everything stays as it was"
+        ),
+    }
+    systemd::tell(Notice::Ready);
+}
+
+async fn keep_systemd_informed(pool: Arc<Pool>) {
+    let mut pulse = pool.pulse();
+    loop {
+        let servers = pool.servers();
+        let is_ready = |state: State| matches!(state, State::Ready { .. });
+        let ready = servers
+            .values()
+            .filter(|server| is_ready(server.status().borrow().state))
+            .count();
+        let text = format!("{ready} of {} servers ready", servers.len());
+        systemd::tell(Notice::Status(&text));
+        if pulse.changed().await.is_err() {
+            return;
+        }
+        // Many changes at once are one line.
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+async fn feed_watchdog() {
+    let Some(interval) = systemd::watchdog() else {
+        return;
+    };
+    loop {
+        systemd::tell(Notice::Alive);
+        sleep(interval / 3).await;
+    }
+}

@@ -1,0 +1,10 @@
+//! Keeps one server process alive: a pure machine decides, an actor carries out.
+
+mod actor;
+pub mod log;
+pub mod machine;
+pub mod restart;
+mod running;
+pub mod status;
+
+pub use actor::{Instance, InstanceSpec};

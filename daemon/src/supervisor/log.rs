@@ -1,0 +1,142 @@
+//! What a server writes to its standard error: always read, the last of it kept.
+
+use parking_lot::Mutex;
+use std::{collections::VecDeque, sync::Arc, time::SystemTime};
+use tokio::sync::broadcast;
+
+/// How much is kept of one server.
+const MAX_BYTES: usize = 64 * 1024;
+
+/// How long a line may be; a longer one is cut.
+pub const MAX_LINE: usize = 8 * 1024;
+
+/// How many lines a slow follower may be behind.
+const FOLLOWERS_LAG: usize = 256;
+
+/// One line.
+#[derive(Debug)]
+pub struct LogLine {
+    /// Without its end.
+    pub text: String,
+    /// When it was read.
+    pub at: SystemTime,
+    /// Which process wrote it.
+    pub generation: u64,
+}
+
+/// The last lines of one server.
+#[derive(Debug)]
+pub struct LogRing {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    lines: VecDeque<Arc<LogLine>>,
+    bytes: usize,
+    // Made for the first follower: a ring of its own is too much for a server nobody looks at.
+    followers: Option<broadcast::Sender<Arc<LogLine>>>,
+}
+
+impl LogRing {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self {
+            kept: Mutex::new(Kept {
+                lines: VecDeque::new(),
+                bytes: 0,
+                followers: None,
+            }),
+        }
+    }
+
+    /// Adds a line, and forgets the oldest ones if there are too many.
+    pub fn push(&self, generation: u64, text: String) {
+        let line = Arc::new(LogLine {
+            text,
+            at: SystemTime::now(),
+            generation,
+        });
+        let mut kept = self.kept.lock();
+        kept.bytes += line.text.len() + 1;
+        kept.lines.push_back(Arc::clone(&line));
+        while kept.bytes > MAX_BYTES
+            && let Some(oldest) = kept.lines.pop_front()
+        {
+            kept.bytes -= oldest.text.len() + 1;
+        }
+        if let Some(followers) = &kept.followers
+            && followers.send(line).is_err()
+        {
+            kept.followers = None;
+        }
+    }
+
+    /// The last `n` lines of one process.
+    pub fn tail_of(&self, generation: u64, n: usize) -> Vec<String> {
+        let kept = self.kept.lock();
+        let own = kept
+            .lines
+            .iter()
+            .rev()
+            .filter(|line| line.generation == generation);
+        let mut lines: Vec<String> = own.take(n).map(|line| line.text.clone()).collect();
+        lines.reverse();
+        lines
+    }
+
+    /// The last `n` lines, and what comes after them.
+    pub fn follow(&self, n: usize) -> (Vec<Arc<LogLine>>, broadcast::Receiver<Arc<LogLine>>) {
+        let mut kept = self.kept.lock();
+        let skipped = kept.lines.len().saturating_sub(n);
+        let lines = kept.lines.iter().skip(skipped).cloned().collect();
+        let followers = kept
+            .followers
+            .get_or_insert_with(|| broadcast::channel(FOLLOWERS_LAG).0);
+        (lines, followers.subscribe())
+    }
+}
+
+impl Default for LogRing {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_lines_are_forgotten() {
+        let ring = LogRing::new();
+        for i in 0..10_000 {
+            ring.push(1, format!("line {i} {}", "x".repeat(100)));
+        }
+        let kept = ring.kept.lock();
+        assert!(kept.bytes <= MAX_BYTES);
+        assert!(kept.lines.back().unwrap().text.starts_with("line 9999 "));
+        assert!(kept.lines.len() > 100);
+    }
+
+    #[test]
+    fn the_tail_is_of_one_process_only() {
+        let ring = LogRing::new();
+        ring.push(1, "old".into());
+        ring.push(2, "a".into());
+        ring.push(2, "b".into());
+        ring.push(2, "c".into());
+        assert_eq!(ring.tail_of(2, 2), ["b", "c"]);
+        assert_eq!(ring.tail_of(2, 9), ["a", "b", "c"]);
+    }
+
+    #[tokio::test]
+    async fn a_follower_gets_what_was_and_what_comes() {
+        let ring = LogRing::new();
+        ring.push(1, "before".into());
+        let (lines, mut news) = ring.follow(10);
+        ring.push(1, "after".into());
+        assert_eq!(lines[0].text, "before");
+        assert_eq!(news.recv().await.unwrap().text, "after");
+    }
+}

@@ -1,0 +1,199 @@
+//! When a server that ended is started again. Pure.
+//!
+//! The first restart after a good run is immediate. Then the delay doubles from 250 ms to a
+//! minute, with full jitter. Five ends within a minute are a crash loop: the server is still
+//! tried, at the longest delay, and its callers are told at once.
+
+use super::machine::Mono;
+use std::{collections::VecDeque, time::Duration};
+
+const FIRST_DELAY: Duration = Duration::from_millis(250);
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
+const LOOP_FAILURES: usize = 5;
+const LOOP_WINDOW: Duration = Duration::from_secs(60);
+const GOOD_RUN: Duration = Duration::from_secs(60);
+
+/// What follows an end that nobody asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Start it at once.
+    Now,
+    /// Start it after this long.
+    After(Duration),
+    /// It is a crash loop; start it after this long.
+    CrashLoop(Duration),
+}
+
+/// How a server's process did before it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Run {
+    /// It never became ready.
+    NeverReady,
+    /// It was ready for `uptime`, after taking `startup` to become so.
+    Ready {
+        /// From ready to its end.
+        uptime: Duration,
+        /// From its start to ready.
+        startup: Duration,
+    },
+}
+
+/// Keeps count of a server's ends.
+#[derive(Debug, Clone)]
+pub struct RestartBudget {
+    attempt: u32,
+    recent: VecDeque<Mono>,
+    dice: u64,
+}
+
+impl RestartBudget {
+    /// The seed decides the jitter; different servers have different ones.
+    pub fn new(seed: u64) -> Self {
+        Self {
+            attempt: 0,
+            recent: VecDeque::with_capacity(LOOP_FAILURES),
+            dice: seed | 1,
+        }
+    }
+
+    /// An end that nobody asked for.
+    pub fn ended(&mut self, now: Mono, run: Run) -> Verdict {
+        if let Run::Ready { uptime, startup } = run
+            && uptime >= GOOD_RUN.max(startup * 10)
+        {
+            self.forgive();
+        }
+        if self.recent.len() == LOOP_FAILURES {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(now);
+        let looping = self.recent.len() == LOOP_FAILURES
+            && self
+                .recent
+                .front()
+                .is_some_and(|&first| now - first <= LOOP_WINDOW);
+        let attempt = self.attempt;
+        self.attempt += 1;
+        if looping {
+            // Half of the jitter only: a crash loop is not to be tried soon by chance.
+            return Verdict::CrashLoop(LONGEST_DELAY / 2 + self.jitter(LONGEST_DELAY / 2));
+        }
+        match run {
+            Run::Ready { .. } if attempt == 0 => Verdict::Now,
+            _ => {
+                let ceiling = FIRST_DELAY
+                    .saturating_mul(1 << attempt.min(16))
+                    .min(LONGEST_DELAY);
+                Verdict::After(self.jitter(ceiling))
+            }
+        }
+    }
+
+    /// Somebody asked for a start: what was before does not count.
+    pub fn forgive(&mut self) {
+        self.attempt = 0;
+        self.recent.clear();
+    }
+
+    fn jitter(&mut self, ceiling: Duration) -> Duration {
+        // xorshift64: good enough to keep servers from starting in step.
+        self.dice ^= self.dice << 13;
+        self.dice ^= self.dice >> 7;
+        self.dice ^= self.dice << 17;
+        let part = (self.dice >> 32) as u32;
+        ceiling.mul_f64(f64::from(part) / f64::from(u32::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: Run = Run::Ready {
+        uptime: Duration::from_secs(1),
+        startup: Duration::from_millis(10),
+    };
+
+    fn at(seconds: u64) -> Mono {
+        Mono::from_secs(seconds)
+    }
+
+    #[test]
+    fn the_first_end_of_a_ready_server_costs_nothing() {
+        assert_eq!(RestartBudget::new(1).ended(at(0), SHORT), Verdict::Now);
+    }
+
+    #[test]
+    fn a_server_that_never_was_ready_waits_from_the_first() {
+        let verdict = RestartBudget::new(1).ended(at(0), Run::NeverReady);
+        assert!(
+            matches!(verdict, Verdict::After(d) if d <= FIRST_DELAY),
+            "{verdict:?}"
+        );
+    }
+
+    #[test]
+    fn delays_grow_and_stay_below_their_ceiling() {
+        for seed in 0..200 {
+            let mut budget = RestartBudget::new(seed);
+            for attempt in 0..30u32 {
+                // Far enough apart not to be a loop.
+                let verdict = budget.ended(at(u64::from(attempt) * 100), Run::NeverReady);
+                let ceiling = (FIRST_DELAY * (1 << attempt.min(16))).min(LONGEST_DELAY);
+                assert!(
+                    matches!(verdict, Verdict::After(d) if d <= ceiling),
+                    "{verdict:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn five_ends_within_a_minute_are_a_loop() {
+        let mut budget = RestartBudget::new(7);
+        for second in 0..4 {
+            assert!(!matches!(
+                budget.ended(at(second), SHORT),
+                Verdict::CrashLoop(_)
+            ));
+        }
+        let verdict = budget.ended(at(4), SHORT);
+        assert!(
+            matches!(verdict, Verdict::CrashLoop(d) if d >= LONGEST_DELAY / 2 && d <= LONGEST_DELAY),
+            "{verdict:?}"
+        );
+    }
+
+    #[test]
+    fn five_ends_in_five_minutes_are_none() {
+        let mut budget = RestartBudget::new(7);
+        for minute in 0..5 {
+            let verdict = budget.ended(at(minute * 61), SHORT);
+            assert!(!matches!(verdict, Verdict::CrashLoop(_)), "{verdict:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_good_run_wipes_the_slate_but_a_slow_starter_has_to_earn_it() {
+        let run = |startup| Run::Ready {
+            uptime: Duration::from_secs(90),
+            startup: Duration::from_secs(startup),
+        };
+        let mut budget = RestartBudget::new(7);
+        budget.ended(at(0), Run::NeverReady);
+        assert_eq!(budget.ended(at(100), run(1)), Verdict::Now);
+        let mut budget = RestartBudget::new(7);
+        budget.ended(at(0), Run::NeverReady);
+        assert!(matches!(budget.ended(at(100), run(20)), Verdict::After(_)));
+    }
+
+    #[test]
+    fn forgiving_starts_over() {
+        let mut budget = RestartBudget::new(7);
+        for second in 0..9 {
+            budget.ended(at(second), SHORT);
+        }
+        budget.forgive();
+        assert_eq!(budget.ended(at(10), SHORT), Verdict::Now);
+    }
+}

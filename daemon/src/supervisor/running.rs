@@ -1,0 +1,190 @@
+//! One process while it runs: its pipes, its connection, and the tasks that serve them.
+
+use super::{
+    log::{LogRing, MAX_LINE},
+    machine::Generation,
+};
+use crate::{
+    mcp::{
+        MAX_MESSAGE,
+        connection::Connection,
+        handshake::{self, HandshakeError, ServerInfo, ToolList},
+    },
+    process::{Process, SpawnError, SpawnSpec},
+    transport::{lines::Line, stdio},
+};
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::mpsc,
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+
+/// How long the last words of a process may take to arrive after it has ended. A grandchild that
+/// holds its output open would otherwise keep us waiting for ever.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// A process that ends closes its output first: this long after it, it lives on without one.
+const ALIVE_AFTER: Duration = Duration::from_millis(50);
+
+/// Changes of the list of tools that come in quick succession are one.
+const LIST_PAUSE: Duration = Duration::from_millis(250);
+
+/// What the tasks of a process tell its actor.
+#[derive(Debug)]
+pub(super) enum News {
+    /// The process has closed its output, and did not end with it.
+    OutputClosed(Generation),
+    /// The handshake is done.
+    Welcome(Generation, Box<Welcome>),
+    /// The handshake failed.
+    Refused(Generation, HandshakeError),
+    /// The tools were listed again.
+    Tools(Generation, Result<ToolList, String>),
+}
+
+/// What is known after the handshake.
+#[derive(Debug)]
+pub(super) struct Welcome {
+    pub(super) info: ServerInfo,
+    pub(super) tools: Result<ToolList, String>,
+}
+
+/// A process that runs. Dropping it ends the process and its tasks.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) process: Process,
+    pub(super) connection: Arc<Connection>,
+    generation: Generation,
+    reader: JoinHandle<()>,
+    stderr: JoinHandle<()>,
+    writer: Option<JoinHandle<()>>,
+    talker: JoinHandle<()>,
+}
+
+impl Running {
+    pub(super) fn start(
+        spec: &SpawnSpec,
+        generation: Generation,
+        log: &Arc<LogRing>,
+        news: &mpsc::Sender<News>,
+    ) -> Result<Self, SpawnError> {
+        let (process, pipes) = Process::spawn(spec)?;
+        let connection = Arc::new(Connection::default());
+        let reader = tokio::spawn({
+            let (connection, news) = (Arc::clone(&connection), news.clone());
+            async move {
+                let each = |line| connection.receive(line);
+                // An error and an end come to the same: nothing more will be heard.
+                let _ = stdio::read_lines(pipes.stdout, MAX_MESSAGE, each).await;
+                tokio::spawn(async move {
+                    sleep(ALIVE_AFTER).await;
+                    let _ = news.send(News::OutputClosed(generation)).await;
+                });
+            }
+        });
+        let stderr = tokio::spawn({
+            let log = Arc::clone(log);
+            async move {
+                let each = |line| log.push(generation.0, log_text(&line));
+                let _ = stdio::read_lines(pipes.stderr, MAX_LINE, each).await;
+            }
+        });
+        let writer = tokio::spawn({
+            let connection = Arc::clone(&connection);
+            // An error here is the death of the process, which is learned of from the process.
+            async move {
+                let _ = stdio::write_frames(&connection.outbox, pipes.stdin).await;
+            }
+        });
+        let talker = tokio::spawn(talk(Arc::clone(&connection), generation, news.clone()));
+        Ok(Self {
+            process,
+            connection,
+            generation,
+            reader,
+            stderr,
+            writer: Some(writer),
+            talker,
+        })
+    }
+
+    pub(super) fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    /// Closes the input of the process: a good server ends by itself then.
+    pub(super) fn close_input(&mut self) {
+        self.talker.abort();
+        if let Some(writer) = self.writer.take() {
+            writer.abort();
+        }
+    }
+
+    /// Lists the tools again, and tells the actor.
+    pub(super) fn list_again(&self, info: Arc<ServerInfo>, news: &mpsc::Sender<News>) {
+        let (connection, generation, news) =
+            (Arc::clone(&self.connection), self.generation, news.clone());
+        tokio::spawn(async move {
+            let tools = handshake::list_tools(&connection, &info).await;
+            let _ = news.send(News::Tools(generation, tools)).await;
+        });
+    }
+
+    /// Reads what the process still said before it ended.
+    pub(super) async fn last_words(&mut self) {
+        let _ = timeout(LAST_WORDS, async {
+            let _ = (&mut self.reader).await;
+            let _ = (&mut self.stderr).await;
+        })
+        .await;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.close_input();
+        self.reader.abort();
+        self.stderr.abort();
+    }
+}
+
+/// The handshake, and after it the lists whenever the server says that they have changed.
+async fn talk(connection: Arc<Connection>, generation: Generation, news: mpsc::Sender<News>) {
+    let info = match handshake::introduce(&connection).await {
+        Ok(info) => info,
+        Err(error) => {
+            let _ = news.send(News::Refused(generation, error)).await;
+            return;
+        }
+    };
+    let tools = handshake::list_tools(&connection, &info).await;
+    let welcome = Welcome {
+        info: info.clone(),
+        tools,
+    };
+    if news
+        .send(News::Welcome(generation, Box::new(welcome)))
+        .await
+        .is_err()
+    {
+        return;
+    }
+    loop {
+        connection.tools_changed.notified().await;
+        sleep(LIST_PAUSE).await;
+        let tools = handshake::list_tools(&connection, &info).await;
+        if news.send(News::Tools(generation, tools)).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn log_text(line: &Line) -> String {
+    match line {
+        Line::Whole(text) => String::from_utf8_lossy(text).into_owned(),
+        Line::Oversized { head, length, .. } => {
+            format!("{}… ({length} bytes)", String::from_utf8_lossy(head))
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Bytes ↔ frames: how messages get to a server and back, without a word about what they mean.
+
+pub mod lines;
+pub mod outbox;
+pub mod stdio;

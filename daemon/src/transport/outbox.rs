@@ -1,0 +1,142 @@
+//! What is to be written to a server: a bounded queue that is written in batches.
+//!
+//! It knows which frames have been handed to the system and which have not. That is what decides,
+//! when a server dies, whether a call may be sent to the next one.
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use tokio::sync::Notify;
+
+/// What may wait to be written to one server.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
+
+/// One message, with its end of line.
+#[derive(Debug)]
+pub struct Frame {
+    /// The id of the request it is, if it is one.
+    pub id: Option<u64>,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+/// Why a frame was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PushError {
+    /// Too much is waiting.
+    Full,
+    /// Nothing will be written any more.
+    Closed,
+}
+
+/// The queue.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    queue: Mutex<Queue>,
+    filled: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    frames: VecDeque<Frame>,
+    bytes: usize,
+    closed: bool,
+}
+
+impl Outbox {
+    /// Puts a frame at the end.
+    pub fn push(&self, frame: Frame) -> Result<(), PushError> {
+        let mut queue = self.queue.lock();
+        if queue.closed {
+            return Err(PushError::Closed);
+        }
+        // One frame always fits, however large.
+        if !queue.frames.is_empty() && queue.bytes + frame.bytes.len() > MAX_BYTES {
+            return Err(PushError::Full);
+        }
+        queue.bytes += frame.bytes.len();
+        queue.frames.push_back(frame);
+        drop(queue);
+        self.filled.notify_one();
+        Ok(())
+    }
+
+    /// Takes back a request that has not been handed to the system. True if it was still here.
+    pub fn take_back(&self, id: u64) -> bool {
+        let mut queue = self.queue.lock();
+        let Some(at) = queue.frames.iter().position(|frame| frame.id == Some(id)) else {
+            return false;
+        };
+        if let Some(frame) = queue.frames.remove(at) {
+            queue.bytes -= frame.bytes.len();
+        }
+        true
+    }
+
+    /// Takes no more frames. Returns the ids of the requests that were never written.
+    pub fn close(&self) -> Vec<u64> {
+        let mut queue = self.queue.lock();
+        queue.closed = true;
+        queue.bytes = 0;
+        let unsent = queue.frames.drain(..).filter_map(|frame| frame.id);
+        let unsent = unsent.collect();
+        drop(queue);
+        self.filled.notify_one();
+        unsent
+    }
+
+    /// Waits for frames and takes up to `max` of them. `false` when the outbox was closed.
+    pub async fn next_batch(&self, max: usize, batch: &mut Vec<Bytes>) -> bool {
+        loop {
+            {
+                let mut queue = self.queue.lock();
+                if queue.closed {
+                    return false;
+                }
+                if !queue.frames.is_empty() {
+                    let n = queue.frames.len().min(max);
+                    batch.extend(queue.frames.drain(..n).map(|frame| frame.bytes));
+                    queue.bytes -= batch.iter().map(Bytes::len).sum::<usize>();
+                    return true;
+                }
+            }
+            self.filled.notified().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(id: u64, size: usize) -> Frame {
+        Frame {
+            id: Some(id),
+            bytes: vec![b'x'; size].into(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_that_was_taken_for_writing_is_no_longer_unsent() {
+        let outbox = Outbox::default();
+        for id in 1..=3 {
+            outbox.push(frame(id, 10)).unwrap();
+        }
+        let mut batch = Vec::new();
+        assert!(outbox.next_batch(2, &mut batch).await);
+        assert_eq!(batch.len(), 2);
+        assert!(!outbox.take_back(1));
+        assert_eq!(outbox.close(), [3]);
+        assert_eq!(outbox.push(frame(4, 1)), Err(PushError::Closed));
+        assert!(!outbox.next_batch(2, &mut batch).await);
+    }
+
+    #[test]
+    fn the_queue_is_bounded_and_one_large_frame_always_fits() {
+        let outbox = Outbox::default();
+        outbox.push(frame(1, MAX_BYTES + 1)).unwrap();
+        assert_eq!(outbox.push(frame(2, 1)), Err(PushError::Full));
+        assert!(outbox.take_back(1));
+        outbox.push(frame(3, MAX_BYTES)).unwrap();
+    }
+}

@@ -1,0 +1,99 @@
+//! The two loops that drive a server's standard input and output.
+
+use super::{
+    lines::{Line, LineSplitter},
+    outbox::Outbox,
+};
+use bytes::Bytes;
+use std::io::{self, IoSlice};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+/// How many frames go into one write.
+const BATCH: usize = 64;
+
+/// Reads lines until the stream ends, and hands each one over.
+pub async fn read_lines(
+    mut from: impl AsyncRead + Unpin,
+    max_line: usize,
+    mut each: impl FnMut(Line),
+) -> io::Result<()> {
+    let mut splitter = LineSplitter::new(max_line);
+    loop {
+        let read = from.read_buf(splitter.space()).await;
+        while let Some(line) = splitter.next_line() {
+            each(line);
+        }
+        match read {
+            Ok(0) => break,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if let Some(line) = splitter.finish() {
+        each(line);
+    }
+    Ok(())
+}
+
+/// Writes what the outbox holds until it is closed. Frames that wait together go out together.
+pub async fn write_frames(outbox: &Outbox, mut to: impl AsyncWrite + Unpin) -> io::Result<()> {
+    let mut batch = Vec::new();
+    while outbox.next_batch(BATCH, &mut batch).await {
+        write_batch(&batch, &mut to).await?;
+        batch.clear();
+    }
+    Ok(())
+}
+
+async fn write_batch(batch: &[Bytes], to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+    if let [one] = batch {
+        return to.write_all(one).await;
+    }
+    let mut slices: Vec<IoSlice<'_>> = batch.iter().map(|bytes| IoSlice::new(bytes)).collect();
+    let mut rest = &mut slices[..];
+    while !rest.is_empty() {
+        let n = to.write_vectored(rest).await?;
+        if n == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        IoSlice::advance_slices(&mut rest, n);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::outbox::Frame;
+    use std::sync::Arc;
+
+    #[tokio::test]
+    async fn frames_arrive_whole_and_in_order_through_a_narrow_pipe() {
+        let (ours, theirs) = tokio::io::duplex(7);
+        let outbox = Arc::new(Outbox::default());
+        let writer = tokio::spawn({
+            let outbox = Arc::clone(&outbox);
+            async move { write_frames(&outbox, ours).await }
+        });
+        let expected: Vec<String> = (0..500).map(|i| format!("{{\"n\":{i}}}")).collect();
+        for text in &expected {
+            let bytes = Bytes::from(format!("{text}\n"));
+            outbox.push(Frame { id: None, bytes }).unwrap();
+        }
+        let mut lines = Vec::new();
+        let mut splitter = LineSplitter::new(100);
+        let mut theirs = theirs;
+        while lines.len() < expected.len() {
+            theirs.read_buf(splitter.space()).await.unwrap();
+            lines.extend(std::iter::from_fn(|| splitter.next_line()));
+        }
+        let expected: Vec<Line> = expected
+            .into_iter()
+            .map(|l| Line::Whole(l.into()))
+            .collect();
+        assert_eq!(lines, expected);
+        outbox.close();
+        writer.await.unwrap().unwrap();
+    }
+}
