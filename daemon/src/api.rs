@@ -27,8 +27,9 @@ use std::{
 use tonic::service::Routes;
 use tonic_health::pb::FILE_DESCRIPTOR_SET as HEALTH_DESCRIPTORS;
 
-/// The longest request, and the longest answer: a message of MCP and what goes around it.
-const MAX_MESSAGE: usize = crate::mcp::MAX_MESSAGE + 64 * 1024;
+/// The longest request that is read at all. It is more than a server may be sent, so that whoever
+/// sends a little too much gets an error that says so.
+const MAX_REQUEST: usize = 2 * crate::mcp::MAX_MESSAGE;
 
 /// What the services share.
 #[derive(Debug)]
@@ -88,7 +89,7 @@ pub async fn routes(context: &Arc<Context>) -> Result<Routes, tonic_reflection::
             .register_encoded_file_descriptor_set(HEALTH_DESCRIPTORS)
     };
     let tools = v1::tools_server::ToolsServer::new(tools::Tools(Arc::clone(context)))
-        .max_decoding_message_size(MAX_MESSAGE)
+        .max_decoding_message_size(MAX_REQUEST)
         .max_encoding_message_size(usize::MAX);
     let servers = v1::servers_server::ServersServer::new(servers::Servers(Arc::clone(context)));
     let daemon = v1::daemon_server::DaemonServer::new(daemon::Daemon(Arc::clone(context)));

@@ -174,7 +174,6 @@ fn server(path: &Path, name: &str, entry: Entry) -> Result<ServerConfig, ConfigE
         Some(CommandLine::All(words)) => words,
         None => vec![],
     };
-    words.extend(entry.args);
     if words
         .first()
         .is_none_or(|program| program.trim().is_empty())
@@ -185,6 +184,7 @@ fn server(path: &Path, name: &str, entry: Entry) -> Result<ServerConfig, ConfigE
         ));
     }
     let command = words.remove(0);
+    words.extend(entry.args);
     if name.trim().is_empty() {
         return Err(wrong("it has no name", "give it one"));
     }

@@ -1,0 +1,12 @@
+//! The real daemon with real servers, over its real endpoint.
+#![cfg(unix)]
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod arrows;
+mod calls;
+mod endpoint;
+mod faults;
+mod lifecycle;
+mod reload;
+mod support;
+mod wire;

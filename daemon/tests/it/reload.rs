@@ -1,0 +1,98 @@
+//! Reading the configuration again.
+
+use crate::support::{Home, is_alive, server_when, servers, test_server};
+use nexus_client::{Reason, ServerState};
+use rustix::process::Signal;
+use serde_json::json;
+use std::fs;
+
+#[tokio::test]
+async fn only_what_changed_is_started_again() {
+    let home = Home::new();
+    home.configure(&servers(&[
+        ("same", test_server(&[])),
+        ("slower", test_server(&[])),
+        ("changed", test_server(&[])),
+        ("gone", test_server(&[])),
+    ]));
+    let daemon = home.start();
+    let nexus = daemon.client().await;
+    let mut pids = Vec::new();
+    for name in ["same", "slower", "changed", "gone"] {
+        let server = server_when(&nexus, name, |s| s.state == ServerState::Ready).await;
+        pids.push(server.pid.unwrap());
+    }
+    let mut slower = test_server(&[]);
+    slower["timeout"] = json!(7);
+    daemon.home.configure(&servers(&[
+        ("same", test_server(&[])),
+        ("slower", slower),
+        ("changed", test_server(&["--tools", "1"])),
+        ("new", test_server(&[])),
+    ]));
+    let report = nexus.daemon().reload().await.unwrap();
+    assert_eq!(report.added, ["new"]);
+    assert_eq!(report.removed, ["gone"]);
+    assert_eq!(report.changed, ["changed"]);
+    assert_eq!(report.unchanged, ["same", "slower"]);
+    server_when(&nexus, "new", |s| s.state == ServerState::Ready).await;
+    server_when(&nexus, "changed", |s| {
+        s.tools == 5 && s.state == ServerState::Ready
+    })
+    .await;
+    for (name, pid) in ["same", "slower"].iter().zip(&pids) {
+        assert_eq!(nexus.servers().get(name).await.unwrap().pid, Some(*pid));
+    }
+    assert_eq!(
+        nexus.servers().get("gone").await.unwrap_err().reason(),
+        Some(Reason::ServerNotFound)
+    );
+    crate::support::wait_until_gone(pids[2]);
+    crate::support::wait_until_gone(pids[3]);
+}
+
+#[tokio::test]
+async fn a_bad_file_changes_nothing_and_says_where() {
+    let home = Home::new();
+    home.configure(&servers(&[("t", test_server(&[]))]));
+    let daemon = home.start();
+    let nexus = daemon.client().await;
+    let before = server_when(&nexus, "t", |s| s.state == ServerState::Ready).await;
+    fs::write(daemon.home.config_file(), "{\n \"mcpServers\": {,}\n}").unwrap();
+    let error = nexus.daemon().reload().await.unwrap_err();
+    assert_eq!(error.reason(), Some(Reason::ConfigInvalid));
+    assert!(error.to_string().contains("mcp.json:2:17:"), "{error}");
+    daemon.signal(Signal::HUP);
+    daemon.wait_for_log("everything stays as it was");
+    assert_eq!(nexus.servers().get("t").await.unwrap().pid, before.pid);
+    assert!(is_alive(before.pid.unwrap()));
+}
+
+#[tokio::test]
+async fn a_hang_up_reloads() {
+    let home = Home::new();
+    home.configure(&servers(&[("t", test_server(&[]))]));
+    let daemon = home.start();
+    let nexus = daemon.client().await;
+    daemon.home.configure(&servers(&[("u", test_server(&[]))]));
+    daemon.signal(Signal::HUP);
+    daemon.wait_for_log("configuration read again");
+    server_when(&nexus, "u", |s| s.state == ServerState::Ready).await;
+}
+
+#[test]
+fn a_bad_configuration_ends_the_daemon_with_78() {
+    let home = Home::new();
+    home.configure(&json!({"mcpServers": {"x": {"args": ["y"]}}}));
+    for check in [false, true] {
+        let mut command = home.nexusd();
+        if check {
+            command.arg("--check");
+        }
+        // `output` reads it to its end.
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(78));
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.starts_with("error: "), "{text}");
+    }
+}

@@ -1,0 +1,224 @@
+//! Starts a daemon in a home of its own, and leaves nothing behind.
+
+use nexus_client::{Nexus, Server, ServerEvent};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::{Value, json};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Arc, Condvar, Mutex},
+    thread,
+    time::Duration,
+};
+use tempfile::TempDir;
+
+pub(crate) const NEXUSD: &str = env!("CARGO_BIN_EXE_nexusd");
+
+/// How long anything may take before a test gives up on it. Nothing is expected to come near.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A home folder for a daemon and its configuration.
+pub(crate) struct Home(TempDir);
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::Builder::new().prefix("nexus-").tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.path().join("run/nexus/nexusd.sock")
+    }
+
+    pub(crate) fn config_file(&self) -> PathBuf {
+        self.path().join("config/nexus/mcp.json")
+    }
+
+    pub(crate) fn configure(&self, config: &Value) {
+        fs::create_dir_all(self.config_file().parent().unwrap()).unwrap();
+        fs::write(self.config_file(), config.to_string()).unwrap();
+    }
+
+    /// `nexusd`, as it would be started in this home.
+    pub(crate) fn nexusd(&self) -> Command {
+        let mut command = Command::new(NEXUSD);
+        let run = self.path().join("run");
+        fs::create_dir_all(&run).unwrap();
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", self.path())
+            .env("XDG_RUNTIME_DIR", run)
+            .env("XDG_CONFIG_HOME", self.path().join("config"))
+            .env("XDG_STATE_HOME", self.path().join("state"))
+            .env("NEXUS_TEST_SECRET", "do not tell")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn start(self) -> Daemon {
+        let child = self.nexusd().spawn().unwrap();
+        Daemon::of(self, child)
+    }
+}
+
+/// The configuration of a test server with these arguments.
+pub(crate) fn test_server(args: &[&str]) -> Value {
+    let mut all = vec!["demo-server"];
+    all.extend(args);
+    json!({ "command": NEXUSD, "args": all })
+}
+
+/// A configuration of several servers.
+pub(crate) fn servers(servers: &[(&str, Value)]) -> Value {
+    let map: serde_json::Map<_, _> = servers
+        .iter()
+        .map(|(name, server)| ((*name).to_owned(), server.clone()))
+        .collect();
+    json!({ "mcpServers": map })
+}
+
+/// A daemon with one test server, `t`.
+pub(crate) fn start_with(args: &[&str]) -> Daemon {
+    let home = Home::new();
+    home.configure(&servers(&[("t", test_server(args))]));
+    home.start()
+}
+
+/// A daemon that runs. It is ended with the test.
+pub(crate) struct Daemon {
+    pub(crate) home: Home,
+    pub(crate) child: Child,
+    log: Arc<(Mutex<Log>, Condvar)>,
+}
+
+#[derive(Default)]
+struct Log {
+    text: String,
+    ended: bool,
+}
+
+impl Daemon {
+    fn of(home: Home, mut child: Child) -> Self {
+        let stderr = child.stderr.take().unwrap();
+        let log: Arc<(Mutex<Log>, Condvar)> = Arc::default();
+        let writer = Arc::clone(&log);
+        thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                writer.0.lock().unwrap().text += &(line + "\n");
+                writer.1.notify_all();
+            }
+            writer.0.lock().unwrap().ended = true;
+            writer.1.notify_all();
+        });
+        let daemon = Self { home, child, log };
+        daemon.wait_for_log("listening");
+        daemon
+    }
+
+    /// Waits until the daemon has logged this.
+    pub(crate) fn wait_for_log(&self, text: &str) {
+        let (log, changed) = &*self.log;
+        let found = |log: &mut Log| !log.text.contains(text) && !log.ended;
+        let log = log.lock().unwrap();
+        let (log, timeout) = changed.wait_timeout_while(log, PATIENCE, found).unwrap();
+        assert!(
+            log.text.contains(text) && !timeout.timed_out(),
+            "{text:?} was never logged:\n{}",
+            log.text
+        );
+    }
+
+    pub(crate) fn log(&self) -> String {
+        self.log.0.lock().unwrap().text.clone()
+    }
+
+    pub(crate) async fn client(&self) -> Nexus {
+        Nexus::builder()
+            .socket(self.home.socket())
+            .connect()
+            .await
+            .unwrap()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits until it has ended by itself.
+    pub(crate) fn ended(&mut self) -> ExitStatus {
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if thread::panicking() {
+            eprintln!("--- the daemon's log:\n{}", self.log());
+        }
+    }
+}
+
+/// Waits until a server looks as it should, and returns it.
+pub(crate) async fn server_when(
+    nexus: &Nexus,
+    name: &str,
+    good: impl Fn(&Server) -> bool,
+) -> Server {
+    let watch = async {
+        let mut events = nexus.servers().watch_one(name).await.unwrap();
+        while let Some(event) = events.next().await {
+            if let ServerEvent::Is(server) = event.unwrap()
+                && good(&server)
+            {
+                return *server;
+            }
+        }
+        panic!("the stream of events ended");
+    };
+    match tokio::time::timeout(PATIENCE, watch).await {
+        Ok(server) => server,
+        Err(_) => panic!("never so: {:?}", nexus.servers().get(name).await),
+    }
+}
+
+pub(crate) fn is_alive(pid: u32) -> bool {
+    let pid = Pid::from_raw(pid.cast_signed()).unwrap();
+    test_kill_process(pid).is_ok()
+}
+
+/// Waits until a process is gone. It is not ours, so there is nothing to wait on but itself.
+pub(crate) fn wait_until_gone(pid: u32) {
+    let started = tokio::time::Instant::now();
+    while is_alive(pid) && !is_zombie(pid) {
+        assert!(started.elapsed() < PATIENCE, "process {pid} does not end");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn is_zombie(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')')
+        .next()
+        .is_some_and(|rest| rest.trim_start().starts_with('Z'))
+}
+
+pub(crate) fn kill(pid: u32) {
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
+}
+
+/// How many calls a journal has, and of what.
+pub(crate) fn executions(journal: &Path) -> Vec<String> {
+    let text = fs::read_to_string(journal).unwrap_or_default();
+    let column = |line: &str| line.split('\t').nth(2).unwrap_or_default().to_owned();
+    text.lines().map(column).collect()
+}
