@@ -111,16 +111,17 @@ pub async fn run(args: &Args) -> Result<(), RunError> {
     let routes = api::routes(&context)
         .await
         .context("cannot build the API")?;
+    for warning in &config.warnings {
+        warn!("{warning}");
+    }
+    // Before the door opens: nobody is to see servers that are not even being started.
+    pool.apply(&config).await;
     let listener = Arc::new(listener);
     let door = tokio::spawn(door::serve(
         Arc::clone(&listener),
         routes,
         Arc::clone(&context),
     ));
-    for warning in &config.warnings {
-        warn!("{warning}");
-    }
-    pool.apply(&config).await;
     info!(
         pid = std::process::id(),
         endpoint = %endpoint,

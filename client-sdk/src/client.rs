@@ -1,0 +1,156 @@
+//! The client, and how it is made.
+
+use crate::{
+    Daemon, Result, Servers, Tools,
+    transport::{Settings, Transport},
+};
+use nexus_proto::endpoint::Endpoint;
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tokio::time::Instant;
+
+/// A client of the daemon. Clones share one connection and cost nothing.
+///
+/// Requests of many tasks travel over the connection side by side. When it is lost, the next
+/// request makes a new one.
+#[derive(Debug, Clone)]
+pub struct Nexus {
+    transport: Transport,
+}
+
+impl Nexus {
+    /// Connects to this user's daemon: at `NEXUS_SOCKET` if that is set, else in the usual place.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`](crate::Error::Unreachable), at once, when no daemon runs.
+    pub async fn connect() -> Result<Self> {
+        Self::builder().connect().await
+    }
+
+    /// Connects in a way of your own.
+    ///
+    /// ```no_run
+    /// # async fn f() -> Result<(), nexus_client::Error> {
+    /// use std::time::Duration;
+    ///
+    /// let nexus = nexus_client::Nexus::builder()
+    ///     .socket("/run/user/1000/nexus/nexusd.sock")
+    ///     .reconnect_for(Duration::from_secs(30))
+    ///     .connect()
+    ///     .await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The servers of the pool.
+    pub fn servers(&self) -> Servers<'_> {
+        Servers {
+            transport: &self.transport,
+        }
+    }
+
+    /// The tools of all servers.
+    pub fn tools(&self) -> Tools<'_> {
+        Tools {
+            transport: &self.transport,
+        }
+    }
+
+    /// The daemon itself.
+    pub fn daemon(&self) -> Daemon<'_> {
+        Daemon {
+            transport: &self.transport,
+        }
+    }
+
+    /// How long the daemon takes to answer.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub async fn ping(&self) -> Result<Duration> {
+        let start = Instant::now();
+        self.daemon().status().await?;
+        Ok(start.elapsed())
+    }
+
+    /// Where the daemon is looked for: the path of a socket, or the name of a pipe.
+    pub fn endpoint(&self) -> &Path {
+        self.transport.settings().endpoint.path()
+    }
+}
+
+/// How to connect; made by [`Nexus::builder`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Builder {
+    socket: Option<PathBuf>,
+    connect_timeout: Duration,
+    wait_for_daemon: Duration,
+    reconnect_for: Duration,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            socket: None,
+            connect_timeout: Duration::from_secs(5),
+            wait_for_daemon: Duration::ZERO,
+            reconnect_for: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Builder {
+    /// Where the daemon listens: the path of a socket, or the name of a pipe.
+    pub fn socket(mut self, path: impl Into<PathBuf>) -> Self {
+        self.socket = Some(path.into());
+        self
+    }
+
+    /// How long one attempt to connect may take; 5 s unless told.
+    pub fn connect_timeout(mut self, time: Duration) -> Self {
+        self.connect_timeout = time;
+        self
+    }
+
+    /// How long to wait for a daemon that is not there yet; not at all unless told.
+    pub fn wait_for_daemon(mut self, time: Duration) -> Self {
+        self.wait_for_daemon = time;
+        self
+    }
+
+    /// How long to wait for a daemon that had been there and went away, for example because it is
+    /// being restarted; 5 s unless told. Zero reports the loss at once.
+    pub fn reconnect_for(mut self, time: Duration) -> Self {
+        self.reconnect_for = time;
+        self
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// When no daemon can be reached.
+    pub async fn connect(self) -> Result<Nexus> {
+        let nexus = self.connect_lazy()?;
+        nexus.transport.connect().await?;
+        Ok(nexus)
+    }
+
+    /// Makes a client that connects when it is first used.
+    ///
+    /// # Errors
+    /// When nothing tells where the daemon would be.
+    pub fn connect_lazy(self) -> Result<Nexus> {
+        let transport = Transport::new(Settings {
+            endpoint: Endpoint::resolve(self.socket.as_deref())?,
+            connect_timeout: self.connect_timeout,
+            wait_for_daemon: self.wait_for_daemon,
+            reconnect_for: self.reconnect_for,
+        });
+        Ok(Nexus { transport })
+    }
+}

@@ -1,0 +1,17 @@
+//! What the daemon tells, as types.
+
+mod daemon;
+mod find;
+mod log;
+mod server;
+mod tool;
+mod tool_result;
+
+pub use daemon::{DaemonStatus, ReloadReport};
+pub(crate) use find::find;
+pub use log::{LogLine, LogOptions};
+pub use server::{
+    CommandOutcome, Commanded, Server, ServerEvent, ServerFailure, ServerInfo, ServerState, Wait,
+};
+pub use tool::{MissingServer, Tool, ToolList, ToolMatch};
+pub use tool_result::{CallEvent, Content, Progress, ToolResult};

@@ -1,0 +1,262 @@
+//! Servers, and what happens to them.
+
+use crate::{RawJson, Reason, Result};
+use nexus_proto::v1;
+use std::{fmt, time::SystemTime};
+
+/// One server of the pool.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Server {
+    /// The name that the config gave it.
+    pub name: String,
+    /// Its prefix in the names of tools.
+    pub slug: String,
+    /// Where it is in its life.
+    pub state: ServerState,
+    /// Since when it has been in that state.
+    pub state_since: Option<SystemTime>,
+    /// Whether it is meant to run.
+    pub wanted: bool,
+    /// How it is reached: `stdio`.
+    pub transport: String,
+    /// The program that is run, without its arguments.
+    pub command: String,
+    /// The file that it was configured in; `None` for the built-in demo.
+    pub source: Option<String>,
+    /// The process, while there is one.
+    pub pid: Option<u32>,
+    /// How many processes there have been.
+    pub generation: u64,
+    /// How many times it was started again without anyone asking.
+    pub restarts: u32,
+    /// Calls that are waiting for its answer.
+    pub in_flight: u32,
+    /// Calls that it was sent since the daemon started.
+    pub calls: u64,
+    /// What it said of itself, once it has.
+    pub info: Option<ServerInfo>,
+    /// How many tools it lists.
+    pub tools: u32,
+    /// Why it last ended or could not start.
+    pub last_failure: Option<ServerFailure>,
+    /// When it is tried again.
+    pub next_try: Option<SystemTime>,
+    /// What works, but not as it should.
+    pub warnings: Vec<String>,
+}
+
+impl Server {
+    pub(crate) fn from_wire(wire: v1::Server) -> Result<Self> {
+        Ok(Self {
+            state: wire.state().into(),
+            name: wire.name,
+            slug: wire.slug,
+            state_since: wire.state_since.and_then(|at| at.try_into().ok()),
+            wanted: wire.wanted,
+            transport: wire.transport,
+            command: wire.command,
+            source: Some(wire.source).filter(|source| !source.is_empty()),
+            pid: wire.pid,
+            generation: wire.generation,
+            restarts: wire.restarts,
+            in_flight: wire.in_flight,
+            calls: wire.calls,
+            info: wire.info.map(ServerInfo::from_wire).transpose()?,
+            tools: wire.tools,
+            last_failure: wire.last_failure.map(Into::into),
+            next_try: wire.next_try.and_then(|at| at.try_into().ok()),
+            warnings: wire.warnings,
+        })
+    }
+}
+
+/// Where a server is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ServerState {
+    /// Not running, and not wanted to run.
+    Stopped,
+    /// The MCP handshake is under way.
+    Starting,
+    /// Answers calls.
+    Ready,
+    /// Runs, but its health checks fail.
+    Degraded,
+    /// Ended; it is started again at [`Server::next_try`].
+    Backoff,
+    /// Ended too often in a short time. It is still tried, at the longest delay.
+    CrashLoop,
+    /// Cannot start, and trying again would not help.
+    Failed,
+    /// Is being ended.
+    Stopping,
+    /// A state that this version of the client does not know.
+    Unknown,
+}
+
+impl ServerState {
+    /// In words: `ready`, `crash loop`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stopped => "stopped",
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Degraded => "degraded",
+            Self::Backoff => "backoff",
+            Self::CrashLoop => "crash loop",
+            Self::Failed => "failed",
+            Self::Stopping => "stopping",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl fmt::Display for ServerState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl From<v1::ServerState> for ServerState {
+    fn from(wire: v1::ServerState) -> Self {
+        match wire {
+            v1::ServerState::Unspecified => Self::Unknown,
+            v1::ServerState::Stopped => Self::Stopped,
+            v1::ServerState::Starting => Self::Starting,
+            v1::ServerState::Ready => Self::Ready,
+            v1::ServerState::Degraded => Self::Degraded,
+            v1::ServerState::Backoff => Self::Backoff,
+            v1::ServerState::CrashLoop => Self::CrashLoop,
+            v1::ServerState::Failed => Self::Failed,
+            v1::ServerState::Stopping => Self::Stopping,
+        }
+    }
+}
+
+/// What a server says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerInfo {
+    /// Its own name.
+    pub name: String,
+    /// Its own version.
+    pub version: String,
+    /// A name for people.
+    pub title: Option<String>,
+    /// The revision of MCP that was agreed on.
+    pub protocol_version: String,
+    /// How it wants to be used, in its own words.
+    pub instructions: Option<String>,
+    /// What it can do, verbatim.
+    pub capabilities: RawJson,
+}
+
+impl ServerInfo {
+    fn from_wire(wire: v1::ServerInfo) -> Result<Self> {
+        Ok(Self {
+            name: wire.name,
+            version: wire.version,
+            title: Some(wire.title).filter(|title| !title.is_empty()),
+            protocol_version: wire.protocol_version,
+            instructions: Some(wire.instructions).filter(|text| !text.is_empty()),
+            capabilities: RawJson::from_wire(wire.capabilities, "a server's capabilities")?,
+        })
+    }
+}
+
+/// Why a server ended or could not start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerFailure {
+    /// What a program decides by; `None` for one that this version of the client does not know.
+    pub reason: Option<Reason>,
+    /// A sentence for people.
+    pub message: String,
+    /// The last lines that it wrote to its standard error.
+    pub stderr: Vec<String>,
+    /// When it happened.
+    pub at: Option<SystemTime>,
+}
+
+impl From<v1::ServerFailure> for ServerFailure {
+    fn from(wire: v1::ServerFailure) -> Self {
+        Self {
+            reason: Reason::parse(&wire.reason),
+            message: wire.message,
+            stderr: wire.stderr,
+            at: wire.at.and_then(|at| at.try_into().ok()),
+        }
+    }
+}
+
+/// Whether a command answers when it is done, or when it is accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wait {
+    /// When the server is ready, gone, or has failed.
+    #[default]
+    Done,
+    /// At once.
+    No,
+}
+
+/// What became of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CommandOutcome {
+    /// It is being carried out.
+    Accepted,
+    /// There was nothing to do.
+    AlreadyTrue,
+    /// An outcome that this version of the client does not know.
+    Unknown,
+}
+
+impl From<v1::CommandOutcome> for CommandOutcome {
+    fn from(wire: v1::CommandOutcome) -> Self {
+        match wire {
+            v1::CommandOutcome::Unspecified => Self::Unknown,
+            v1::CommandOutcome::Accepted => Self::Accepted,
+            v1::CommandOutcome::AlreadyTrue => Self::AlreadyTrue,
+        }
+    }
+}
+
+/// The answer to a command.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Commanded {
+    /// What became of it.
+    pub outcome: CommandOutcome,
+    /// The server after it.
+    pub server: Server,
+}
+
+/// A change of the pool.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum ServerEvent {
+    /// A server as it is now.
+    Is(Box<Server>),
+    /// A server that is no longer configured.
+    Removed {
+        /// Its name.
+        name: String,
+        /// Its slug.
+        slug: String,
+    },
+}
+
+impl ServerEvent {
+    pub(crate) fn from_wire(wire: v1::ServersWatchResponse) -> Result<Self> {
+        let server = wire.server.unwrap_or_default();
+        Ok(if wire.removed {
+            Self::Removed {
+                name: server.name,
+                slug: server.slug,
+            }
+        } else {
+            Self::Is(Box::new(Server::from_wire(server)?))
+        })
+    }
+}

@@ -1,0 +1,207 @@
+//! `nexus.tools()`.
+
+use crate::{
+    Arguments, CallStream, Error, Failure, RawJson, Reason, Result, Tool, ToolList, ToolMatch,
+    ToolResult, model,
+    rpc::{MAX_MESSAGE, Repeat, request, within},
+    transport::Transport,
+};
+use bytes::Bytes;
+use nexus_proto::v1;
+use std::{future::IntoFuture, pin::Pin, time::Duration};
+
+/// The tools of all servers; made by [`Nexus::tools`](crate::Nexus::tools).
+#[derive(Debug, Clone, Copy)]
+pub struct Tools<'a> {
+    pub(crate) transport: &'a Transport,
+}
+
+impl<'a> Tools<'a> {
+    /// The tools of all servers. A server that is starting is waited for; one whose tools are not
+    /// known is in [`ToolList::missing`].
+    ///
+    /// # Errors
+    /// When the daemon does not answer.
+    pub async fn list(&self) -> Result<ToolList> {
+        self.list_named("").await
+    }
+
+    /// The tools of one server.
+    ///
+    /// # Errors
+    /// When there is no server of that name.
+    pub async fn list_of(&self, server: &str) -> Result<ToolList> {
+        self.list_named(server).await
+    }
+
+    async fn list_named(&self, server: &str) -> Result<ToolList> {
+        let ask = |transport: Transport| async move {
+            let server = server.to_owned();
+            let message = v1::ToolsListRequest { server };
+            transport.tools().list(request(message, None)).await
+        };
+        let answer = self.transport.ask(Repeat::Freely, ask).await?;
+        ToolList::from_wire(answer)
+    }
+
+    /// One tool.
+    ///
+    /// # Errors
+    /// [`Reason::ToolNotFound`], with the nearest name there is.
+    pub async fn get(&self, name: &str) -> Result<Tool> {
+        let mut failed = None;
+        for (server, tool) in nexus_proto::name::readings(name) {
+            let found = match self.list_of(server).await {
+                Ok(list) => model::find(list, name, tool),
+                Err(error) => Err(error),
+            };
+            match found {
+                // Where there are several readings, the first that names a server tells the most.
+                Err(error) if is_unknown(&error) => {
+                    let known_server = error.reason() == Some(Reason::ToolNotFound);
+                    if known_server || failed.is_none() {
+                        failed = Some(error);
+                    }
+                }
+                found => return found,
+            }
+        }
+        match failed {
+            Some(error) => Err(error),
+            None => model::find(self.list().await?, name, name),
+        }
+    }
+
+    /// The tools that fit some words, the best first; at most `limit` of them, 10 when it is 0.
+    ///
+    /// # Errors
+    /// When the daemon does not answer.
+    pub async fn search(&self, query: &str, limit: u32) -> Result<Vec<ToolMatch>> {
+        let ask = |transport: Transport| async move {
+            let query = query.to_owned();
+            let message = v1::ToolsSearchRequest { query, limit };
+            transport.tools().search(request(message, None)).await
+        };
+        let answer = self.transport.ask(Repeat::Freely, ask).await?;
+        let matches = answer.matches.into_iter();
+        matches.map(ToolMatch::from_wire).collect()
+    }
+
+    /// Calls a tool: await what this returns, or [stream](ToolCall::stream) it.
+    ///
+    /// ```no_run
+    /// # async fn f(nexus: nexus_client::Nexus) -> Result<(), nexus_client::Error> {
+    /// use serde_json::json;
+    /// use std::time::Duration;
+    ///
+    /// let sum = nexus
+    ///     .tools()
+    ///     .call("demo.add", json!({"a": 2, "b": 3}))
+    ///     .timeout(Duration::from_secs(10))
+    ///     .await?;
+    /// assert_eq!(sum.text(), "5");
+    /// # Ok(()) }
+    /// ```
+    pub fn call(&self, name: impl Into<String>, arguments: impl Into<Arguments>) -> ToolCall<'a> {
+        ToolCall {
+            transport: self.transport,
+            name: name.into(),
+            arguments: arguments.into().into_bytes(),
+            time: None,
+        }
+    }
+
+    /// Calls a tool and tells of its progress before the result.
+    ///
+    /// # Errors
+    /// When the call cannot be made; what goes wrong later is in the stream.
+    pub async fn call_stream(
+        &self,
+        name: impl Into<String>,
+        arguments: impl Into<Arguments>,
+    ) -> Result<CallStream> {
+        self.call(name, arguments).stream().await
+    }
+}
+
+fn is_unknown(error: &Error) -> bool {
+    matches!(
+        error.reason(),
+        Some(Reason::ServerNotFound | Reason::ToolNotFound)
+    )
+}
+
+/// A call that is about to be made; made by [`Tools::call`].
+///
+/// It is made when this is awaited. A tool that ran and failed is an answer like any other: see
+/// [`ToolResult::is_error`].
+#[derive(Debug, Clone)]
+#[must_use = "a call is made when it is awaited"]
+pub struct ToolCall<'a> {
+    transport: &'a Transport,
+    name: String,
+    arguments: Bytes,
+    time: Option<Duration>,
+}
+
+impl ToolCall<'_> {
+    /// How long the call may take. When time is up it is cancelled on the server.
+    pub fn timeout(mut self, time: Duration) -> Self {
+        self.time = Some(time);
+        self
+    }
+
+    /// Makes the call, and tells of its progress before the result.
+    ///
+    /// # Errors
+    /// When the call cannot be made; what goes wrong later is in the stream.
+    pub async fn stream(self) -> Result<CallStream> {
+        self.check()?;
+        let ask = |transport: Transport| {
+            let message = v1::ToolsCallStreamRequest {
+                name: self.name.clone(),
+                arguments: self.arguments.clone(),
+            };
+            let message = request(message, self.time);
+            async move { transport.tools().call_stream(message).await }
+        };
+        let made = self.transport.ask(Repeat::Never, ask);
+        let events = within(self.time, made).await?;
+        Ok(CallStream::new(self.transport.clone(), events, self.time))
+    }
+
+    async fn result(self) -> Result<ToolResult> {
+        self.check()?;
+        let ask = |transport: Transport| {
+            let message = v1::ToolsCallRequest {
+                name: self.name.clone(),
+                arguments: self.arguments.clone(),
+            };
+            let message = request(message, self.time);
+            async move { transport.tools().call(message).await }
+        };
+        let made = self.transport.ask(Repeat::Never, ask);
+        let answer = within(self.time, made).await?;
+        let raw = RawJson::from_wire(answer.result, "the result")?;
+        Ok(ToolResult::new(raw))
+    }
+
+    /// What is too large would break off under way, and nobody would know how far it came.
+    fn check(&self) -> Result<(), Error> {
+        let size = self.name.len() + self.arguments.len();
+        if size < MAX_MESSAGE - 1024 {
+            return Ok(());
+        }
+        let message = format!("the arguments are too large: {size} bytes");
+        Err(Failure::new(Reason::TooLarge, message).into())
+    }
+}
+
+impl<'a> IntoFuture for ToolCall<'a> {
+    type Output = Result<ToolResult>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send + 'a>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.result())
+    }
+}

@@ -1,0 +1,296 @@
+//! What can be typed: help, man pages and completions come from this one definition.
+
+mod call;
+
+use crate::output::time::parse_duration;
+pub(crate) use call::{Call, Source};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use std::{path::PathBuf, time::Duration};
+
+/// See, call and steer the MCP servers that nexusd runs.
+#[derive(Debug, Parser)]
+#[command(
+    name = "nexusctl",
+    version,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  nexusctl servers                          what runs, and in which state
+  nexusctl tools                            what can be called
+  nexusctl call demo.add --arg a=2 --arg b=3
+  nexusctl --json status | jq .memory_bytes
+
+Exit codes: 0 done, 1 failed, 2 usage, 3 no daemon, 4 timeout, 130 interrupted"
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    // Not `global = true`: `call --json '{…}'` takes a value, so each command has its own.
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// Where the daemon listens
+    #[arg(long, global = true, value_name = "PATH", env = "NEXUS_SOCKET")]
+    pub(crate) socket: Option<PathBuf>,
+    /// When to use colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: Color,
+    /// Say nothing but results and errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// How long the command may take, such as 30s or 500ms
+    #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) timeout: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Json {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show how the daemon is doing
+    Status(Json),
+    /// List the servers, or show one in full
+    #[command(
+        visible_alias = "ls",
+        alias = "server",
+        after_help = "\
+Examples:
+  nexusctl servers
+  nexusctl servers demo       one server: its failure, its last words, what it says of itself
+  nexusctl servers --watch    changes as they happen"
+    )]
+    Servers(Servers),
+    /// List the tools, or show one with its arguments
+    #[command(
+        alias = "tool",
+        after_help = "\
+Examples:
+  nexusctl tools
+  nexusctl tools --server demo
+  nexusctl tools demo.add     what it takes
+  nexusctl tools --json | jq -r '.tools[].name'"
+    )]
+    Tools(Tools),
+    /// Find tools by words
+    #[command(after_help = "\
+Examples:
+  nexusctl search read file
+  nexusctl search -n 3 weather")]
+    Search(Search),
+    /// Call a tool
+    #[command(
+        override_usage = "nexusctl call [OPTIONS] <TOOL> [-]",
+        after_help = "\
+Values of --arg get the type that the tool's schema says; see it with `nexusctl tools NAME`. Where
+several types are possible, text comes last, and quotes ask for text: --arg 'id=\"5\"'. Repeat
+--arg for the elements of an array. @FILE reads a value from a file; @@ is an @.
+
+Examples:
+  nexusctl call demo.add --arg a=2 --arg b=3
+  nexusctl call demo.add --json '{\"a\": 2, \"b\": 3}'
+  echo '{\"a\": 2, \"b\": 3}' | nexusctl call demo.add -
+  nexusctl call demo.echo --arg message=@notes.txt
+  nexusctl call demo.add --arg a=2 --arg b=3 --json     the whole result, as JSON
+  nexusctl --timeout 5s call demo.slow_operation"
+    )]
+    Call(Call),
+    /// Measure how long the daemon, or a server, takes to answer
+    #[command(after_help = "\
+Examples:
+  nexusctl ping
+  nexusctl ping demo -c 5")]
+    Ping(Ping),
+    /// Start servers
+    #[command(
+        after_help = "Examples:\n  nexusctl start demo\n  nexusctl start --no-wait demo time"
+    )]
+    Start(Control),
+    /// Stop servers, until they are started again
+    #[command(after_help = "Examples:\n  nexusctl stop demo")]
+    Stop(Control),
+    /// Stop servers and start them again
+    #[command(after_help = "Examples:\n  nexusctl restart demo")]
+    Restart(Control),
+    /// Ask servers for their lists again
+    #[command(after_help = "Examples:\n  nexusctl refresh demo")]
+    Refresh(Refresh),
+    /// Show what a server wrote to its standard error
+    #[command(after_help = "\
+Examples:
+  nexusctl logs demo -n 20
+  nexusctl logs demo -f")]
+    Logs(Logs),
+    /// Read the configuration again
+    #[command(after_help = "Servers that the configuration leaves as they were go on undisturbed.")]
+    Reload(Json),
+    /// Stop the daemon and its servers
+    #[command(after_help = "Calls that are under way are waited for, unless --now is given.")]
+    Shutdown(Shutdown),
+    /// Show the configuration in force, without secrets
+    Config(Json),
+    /// Print completions for a shell
+    #[command(after_help = "\
+Examples:
+  nexusctl completions bash > ~/.local/share/bash-completion/completions/nexusctl
+  nexusctl completions fish > ~/.config/fish/completions/nexusctl.fish")]
+    Completions {
+        /// Which shell
+        shell: Shell,
+    },
+    /// Print the man page, or write all of them into a folder
+    #[command(hide = true)]
+    Man {
+        /// The folder
+        dir: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Servers {
+    /// Show this server in full
+    pub(crate) name: Option<String>,
+    /// Go on with changes as they happen
+    #[arg(short, long)]
+    pub(crate) watch: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Tools {
+    /// Show this tool with its arguments
+    pub(crate) name: Option<String>,
+    /// Only the tools of this server
+    #[arg(short, long, value_name = "NAME", conflicts_with = "name")]
+    pub(crate) server: Option<String>,
+    /// Show the arguments of every tool
+    #[arg(long)]
+    pub(crate) schema: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Search {
+    /// What to look for
+    #[arg(required = true)]
+    pub(crate) words: Vec<String>,
+    /// How many tools at the most
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 10)]
+    pub(crate) limit: u32,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Ping {
+    /// Ping this server instead of the daemon
+    pub(crate) server: Option<String>,
+    /// How many times
+    #[arg(short, long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) count: u32,
+    /// How long to wait between two
+    #[arg(short, long, value_name = "TIME", default_value = "200ms", value_parser = parse_duration)]
+    pub(crate) interval: Duration,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Control {
+    /// Which servers
+    #[arg(required = true, value_name = "SERVER")]
+    pub(crate) servers: Vec<String>,
+    /// Do not wait until it is done
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Refresh {
+    /// Which servers
+    #[arg(required = true, value_name = "SERVER")]
+    pub(crate) servers: Vec<String>,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Logs {
+    /// Which server
+    pub(crate) server: String,
+    /// Go on with new lines as they come
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Only the last lines of what is kept
+    #[arg(short = 'n', long, value_name = "COUNT")]
+    pub(crate) lines: Option<u32>,
+    /// Say when each line was written
+    #[arg(short, long)]
+    pub(crate) timestamps: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Shutdown {
+    /// Do not wait for calls that are under way
+    #[arg(long)]
+    pub(crate) now: bool,
+    /// Do not wait until the daemon is gone
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
+}
+
+impl Cli {
+    /// Whether JSON is asked for, before the command or after it.
+    pub(crate) fn wants_json(&self) -> bool {
+        self.json || self.command.wants_json()
+    }
+}
+
+impl Command {
+    fn wants_json(&self) -> bool {
+        match self {
+            Self::Status(json) | Self::Reload(json) | Self::Config(json) => json.json,
+            Self::Servers(args) => args.json.json,
+            Self::Tools(args) => args.json.json,
+            Self::Search(args) => args.json.json,
+            Self::Call(args) => args.wants_json(),
+            Self::Ping(args) => args.json.json,
+            Self::Start(args) | Self::Stop(args) | Self::Restart(args) => args.json.json,
+            Self::Refresh(args) => args.json.json,
+            Self::Logs(args) => args.json.json,
+            Self::Shutdown(args) => args.json.json,
+            Self::Completions { .. } | Self::Man { .. } => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! One file for each verb.
+
+pub(crate) mod call;
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod control;
+pub(crate) mod logs;
+pub(crate) mod man;
+pub(crate) mod ping;
+pub(crate) mod reload;
+pub(crate) mod search;
+pub(crate) mod servers;
+pub(crate) mod shutdown;
+pub(crate) mod status;
+pub(crate) mod tools;
+
+use crate::{cli::Command, exit::Error, output::Output};
+use control::Verb;
+use nexus_client::{Builder, Nexus};
+use std::{path::PathBuf, time::Duration};
+
+/// What every command has.
+#[derive(Debug)]
+pub(crate) struct Context {
+    pub(crate) output: Output,
+    pub(crate) socket: Option<PathBuf>,
+    pub(crate) timeout: Option<Duration>,
+}
+
+impl Context {
+    fn builder(&self) -> Builder {
+        // Somebody sits and waits: better to be told than to be kept.
+        let builder = Nexus::builder().reconnect_for(Duration::ZERO);
+        match &self.socket {
+            Some(socket) => builder.socket(socket),
+            None => builder,
+        }
+    }
+
+    async fn connect(&self) -> Result<Nexus, Error> {
+        Ok(self.builder().connect().await?)
+    }
+}
+
+/// Carries a command out.
+pub(crate) async fn run(context: &Context, command: Command) -> Result<(), Error> {
+    match command {
+        Command::Status(_) => status::run(context).await,
+        Command::Servers(args) => servers::run(context, args).await,
+        Command::Tools(args) => tools::run(context, args).await,
+        Command::Search(args) => search::run(context, args).await,
+        Command::Call(args) => call::run(context, args).await,
+        Command::Ping(args) => ping::run(context, args).await,
+        Command::Start(args) => control::run(context, Verb::Start, args).await,
+        Command::Stop(args) => control::run(context, Verb::Stop, args).await,
+        Command::Restart(args) => control::run(context, Verb::Restart, args).await,
+        Command::Refresh(args) => control::refresh(context, args).await,
+        Command::Logs(args) => logs::run(context, args).await,
+        Command::Reload(_) => reload::run(context).await,
+        Command::Shutdown(args) => shutdown::run(context, args).await,
+        Command::Config(_) => config::run(context).await,
+        Command::Completions { shell } => completions::run(context, shell),
+        Command::Man { dir } => man::run(context, dir),
+    }
+}

@@ -1,0 +1,140 @@
+//! `nexusctl servers`.
+
+mod detail;
+mod json;
+
+use super::Context;
+use crate::{
+    cli::Servers,
+    exit::Error,
+    output::{
+        style,
+        table::{Cell, Table},
+        time,
+    },
+};
+use json::EventJson;
+pub(super) use json::{ServerJson, verbatim};
+use nexus_client::{Nexus, Server, ServerEvent, ServerState};
+use std::time::SystemTime;
+
+pub(crate) async fn run(context: &Context, args: Servers) -> Result<(), Error> {
+    let nexus = context.connect().await?;
+    if args.watch {
+        return watch(context, &nexus, args.name.as_deref()).await;
+    }
+    let now = SystemTime::now();
+    if let Some(name) = &args.name {
+        let server = nexus.servers().get(name).await?;
+        if context.output.json {
+            return context.output.value(&ServerJson::new(&server, now));
+        }
+        return context
+            .output
+            .data(&detail::text(&context.output, &server, now));
+    }
+    let servers = nexus.servers().list().await?;
+    if context.output.json {
+        let servers: Vec<_> = servers.iter().map(|s| ServerJson::new(s, now)).collect();
+        return context.output.value(&servers);
+    }
+    if servers.is_empty() {
+        context.output.note("no servers are configured");
+        return Ok(());
+    }
+    context.output.table(&table(&servers, now))?;
+    let troubled: Vec<_> = servers.iter().filter_map(|s| trouble(s, now)).collect();
+    if troubled.is_empty() {
+        return Ok(());
+    }
+    let lines = troubled.join("\n");
+    context.output.foreign(&format!("\n{lines}"))
+}
+
+fn table(servers: &[Server], now: SystemTime) -> Table {
+    let mut table = Table::new(&["NAME", "STATE", ">TOOLS", ">PID", ">UPTIME", ">RESTARTS"]);
+    for server in servers {
+        let pid = server.pid.map(|pid| pid.to_string());
+        table.row([
+            Cell::from(crate::output::safe::line(&server.name)),
+            Cell::styled(server.state.as_str(), style::of_state(server.state)),
+            server.tools.to_string().into(),
+            pid.unwrap_or_else(|| "-".to_owned()).into(),
+            uptime(server, now).unwrap_or_else(|| "-".to_owned()).into(),
+            server.restarts.to_string().into(),
+        ]);
+    }
+    table
+}
+
+/// How long it has been answering.
+fn uptime(server: &Server, now: SystemTime) -> Option<String> {
+    let is_up = matches!(server.state, ServerState::Ready | ServerState::Degraded);
+    let since = server.state_since.filter(|_| is_up);
+    time::since(since, now).map(time::long)
+}
+
+/// What is wrong with a server, in one line.
+fn trouble(server: &Server, now: SystemTime) -> Option<String> {
+    use ServerState::{Backoff, CrashLoop, Degraded, Failed};
+    if !matches!(server.state, Backoff | CrashLoop | Degraded | Failed) {
+        return server
+            .warnings
+            .first()
+            .map(|warning| format!("{}: {}", server.name, one_line(warning)));
+    }
+    let failure = server.last_failure.as_ref()?;
+    let mut line = format!("{}: {}", server.name, one_line(&failure.message));
+    if let Some(wait) = next_try(server, now) {
+        line += &format!("; {wait}");
+    }
+    Some(line)
+}
+
+fn one_line(text: &str) -> String {
+    crate::output::safe::line(text)
+}
+
+/// When a server that has ended is tried again.
+fn next_try(server: &Server, now: SystemTime) -> Option<String> {
+    let wait = server.next_try?.duration_since(now).ok()?;
+    Some(format!("tried again in {}", time::long(wait)))
+}
+
+async fn watch(context: &Context, nexus: &Nexus, name: Option<&str>) -> Result<(), Error> {
+    let mut events = match name {
+        Some(name) => nexus.servers().watch_one(name).await?,
+        None => nexus.servers().watch().await?,
+    };
+    while let Some(event) = events.next().await {
+        let (event, now) = (event?, SystemTime::now());
+        if context.output.json {
+            context.output.value_line(&EventJson::new(&event, now))?;
+            continue;
+        }
+        let line = match &event {
+            ServerEvent::Is(server) => {
+                let state = style::of_state(server.state);
+                let state = context.output.paint(server.state.as_str(), state);
+                let mut line = format!("{}: {state}", one_line(&server.name));
+                match server.state {
+                    ServerState::Ready => {
+                        line += &format!(", {} tools", server.tools);
+                    }
+                    ServerState::Starting | ServerState::Stopped | ServerState::Stopping => {}
+                    _ => {
+                        let failure = server.last_failure.as_ref();
+                        let why = failure.map(|failure| one_line(&failure.message));
+                        let parts = why.into_iter().chain(next_try(server, now));
+                        line.extend(parts.map(|part| format!(", {part}")));
+                    }
+                }
+                line
+            }
+            ServerEvent::Removed { name, .. } => format!("{}: removed", one_line(name)),
+            _ => continue,
+        };
+        context.output.data(&line)?;
+    }
+    Ok(())
+}

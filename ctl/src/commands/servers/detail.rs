@@ -1,0 +1,68 @@
+//! One server in full.
+
+use super::{next_try, uptime};
+use crate::output::{Output, safe, style, time};
+use nexus_client::Server;
+use std::time::SystemTime;
+
+pub(super) fn text(output: &Output, server: &Server, now: SystemTime) -> String {
+    let mut text = String::new();
+    let mut row = |name: &str, value: &str| {
+        let name = output.paint(&format!("{name:12}"), style::BOLD);
+        text += &format!("{name} {value}\n");
+    };
+    let state = style::of_state(server.state);
+    let state = output.paint(server.state.as_str(), state);
+    let state = match uptime(server, now).map(|up| format!("for {up}")) {
+        Some(since) => format!("{state} {since}"),
+        None => match next_try(server, now) {
+            Some(wait) => format!("{state}, {wait}"),
+            None => state,
+        },
+    };
+    row("name", &safe::line(&server.name));
+    row("prefix", &format!("{}__", server.slug));
+    row("state", &state);
+    if !server.wanted {
+        row("wanted", "no, until `nexusctl start`");
+    }
+    if let Some(pid) = server.pid {
+        row("pid", &pid.to_string());
+    }
+    row("restarts", &server.restarts.to_string());
+    let calls = format!("{} ({} under way)", server.calls, server.in_flight);
+    row("calls", &calls);
+    row("tools", &server.tools.to_string());
+    row("transport", &server.transport);
+    row("command", &safe::line(&server.command));
+    let source = server.source.as_deref().unwrap_or("built-in demo");
+    row("configured", &safe::line(source));
+    if let Some(info) = &server.info {
+        let title = info.title.as_ref().map(|title| format!("{title}: "));
+        let about = format!(
+            "{}{} {}",
+            title.unwrap_or_default(),
+            info.name,
+            info.version
+        );
+        row("server", &safe::line(&about));
+        row("mcp", &safe::line(&info.protocol_version));
+        if let Some(instructions) = &info.instructions {
+            row("says", &safe::line(instructions));
+        }
+    }
+    for warning in &server.warnings {
+        row("warning", &safe::line(warning));
+    }
+    if let Some(failure) = &server.last_failure {
+        let ago = time::since(failure.at, now).map(|ago| format!(" ({} ago)", time::long(ago)));
+        let message = safe::line(&failure.message);
+        row("last failure", &(message + &ago.unwrap_or_default()));
+        for line in &failure.stderr {
+            let line = format!("    {}", safe::line(line));
+            text += &output.paint(&line, style::DIM);
+            text.push('\n');
+        }
+    }
+    text
+}

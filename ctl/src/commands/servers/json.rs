@@ -1,0 +1,125 @@
+//! Servers for `--json`.
+
+use crate::output::time;
+use nexus_client::{RawJson, Server, ServerEvent, ServerFailure, ServerInfo};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::time::SystemTime;
+
+#[derive(Debug, Serialize)]
+pub(in crate::commands) struct ServerJson<'a> {
+    name: &'a str,
+    slug: &'a str,
+    state: &'static str,
+    state_since: Option<String>,
+    uptime_seconds: Option<u64>,
+    wanted: bool,
+    transport: &'a str,
+    command: &'a str,
+    source: Option<&'a str>,
+    pid: Option<u32>,
+    generation: u64,
+    restarts: u32,
+    calls: u64,
+    in_flight: u32,
+    tools: u32,
+    info: Option<InfoJson<'a>>,
+    last_failure: Option<FailureJson<'a>>,
+    next_try: Option<String>,
+    warnings: &'a [String],
+}
+
+#[derive(Debug, Serialize)]
+struct InfoJson<'a> {
+    name: &'a str,
+    version: &'a str,
+    title: Option<&'a str>,
+    protocol_version: &'a str,
+    instructions: Option<&'a str>,
+    capabilities: Option<&'a RawValue>,
+}
+
+#[derive(Debug, Serialize)]
+struct FailureJson<'a> {
+    reason: Option<&'static str>,
+    message: &'a str,
+    stderr: &'a [String],
+    at: Option<String>,
+}
+
+/// One line of `--watch`.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+pub(super) enum EventJson<'a> {
+    Is { server: Box<ServerJson<'a>> },
+    Removed { name: &'a str, slug: &'a str },
+    Unknown,
+}
+
+impl<'a> EventJson<'a> {
+    pub(super) fn new(event: &'a ServerEvent, now: SystemTime) -> Self {
+        match event {
+            ServerEvent::Is(server) => Self::Is {
+                server: Box::new(ServerJson::new(server, now)),
+            },
+            ServerEvent::Removed { name, slug } => Self::Removed { name, slug },
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl<'a> ServerJson<'a> {
+    pub(in crate::commands) fn new(server: &'a Server, now: SystemTime) -> Self {
+        let up = server.state_since.filter(|_| server.pid.is_some());
+        Self {
+            name: &server.name,
+            slug: &server.slug,
+            state: server.state.as_str(),
+            state_since: server.state_since.map(time::rfc3339),
+            uptime_seconds: time::since(up, now).map(|up| up.as_secs()),
+            wanted: server.wanted,
+            transport: &server.transport,
+            command: &server.command,
+            source: server.source.as_deref(),
+            pid: server.pid,
+            generation: server.generation,
+            restarts: server.restarts,
+            calls: server.calls,
+            in_flight: server.in_flight,
+            tools: server.tools,
+            info: server.info.as_ref().map(InfoJson::new),
+            last_failure: server.last_failure.as_ref().map(FailureJson::new),
+            next_try: server.next_try.map(time::rfc3339),
+            warnings: &server.warnings,
+        }
+    }
+}
+
+impl<'a> InfoJson<'a> {
+    fn new(info: &'a ServerInfo) -> Self {
+        Self {
+            name: &info.name,
+            version: &info.version,
+            title: info.title.as_deref(),
+            protocol_version: &info.protocol_version,
+            instructions: info.instructions.as_deref(),
+            capabilities: verbatim(&info.capabilities),
+        }
+    }
+}
+
+impl<'a> FailureJson<'a> {
+    fn new(failure: &'a ServerFailure) -> Self {
+        Self {
+            reason: failure.reason.map(|reason| reason.as_str()),
+            message: &failure.message,
+            stderr: &failure.stderr,
+            at: failure.at.map(time::rfc3339),
+        }
+    }
+}
+
+/// A server's own JSON, as it wrote it.
+pub(in crate::commands) fn verbatim(json: &RawJson) -> Option<&RawValue> {
+    serde_json::from_str(json.as_str()).ok()
+}

@@ -1,0 +1,13 @@
+//! The real `nexusctl`, without a daemon and with the real one.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+#[cfg(unix)]
+mod call;
+#[cfg(unix)]
+mod no_daemon;
+#[cfg(unix)]
+mod steer;
+mod support;
+mod usage;
+#[cfg(unix)]
+mod view;

@@ -1,0 +1,86 @@
+//! The floors: as little as a relay and a gRPC server can do.
+
+use nexus_proto::v1::{self, tools_server};
+use std::process::Stdio;
+use tokio::net::UnixListener;
+use tokio_stream::{Stream, wrappers::UnixListenerStream};
+use tonic::{Request, Response, Status};
+
+fn single_threaded() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+/// Copies bytes between a socket and a server, on one thread.
+pub(crate) fn relay(socket: &str) {
+    single_threaded().block_on(async {
+        let listener = UnixListener::bind(socket).unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut server = tokio::process::Command::new(env!("CARGO_BIN_EXE_nexusd"))
+            .arg("demo-server")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let (mut input, mut output) = (server.stdin.take().unwrap(), server.stdout.take().unwrap());
+        let (mut from, mut to) = stream.into_split();
+        tokio::select! {
+            _ = tokio::io::copy(&mut from, &mut input) => {}
+            _ = tokio::io::copy(&mut output, &mut to) => {}
+        }
+    });
+}
+
+/// Answers a call with its own arguments.
+pub(crate) fn tonic(socket: &str) {
+    single_threaded().block_on(async {
+        let listener = UnixListener::bind(socket).unwrap();
+        tonic::transport::Server::builder()
+            .add_service(tools_server::ToolsServer::new(Echo))
+            .serve_with_incoming(UnixListenerStream::new(listener))
+            .await
+            .unwrap();
+    });
+}
+
+struct Echo;
+
+type Nothing =
+    std::pin::Pin<Box<dyn Stream<Item = Result<v1::ToolsCallStreamResponse, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl tools_server::Tools for Echo {
+    async fn call(
+        &self,
+        request: Request<v1::ToolsCallRequest>,
+    ) -> Result<Response<v1::ToolsCallResponse>, Status> {
+        let result = request.into_inner().arguments;
+        Ok(Response::new(v1::ToolsCallResponse { result }))
+    }
+
+    async fn list(
+        &self,
+        _: Request<v1::ToolsListRequest>,
+    ) -> Result<Response<v1::ToolsListResponse>, Status> {
+        Err(Status::unimplemented("a floor"))
+    }
+
+    async fn search(
+        &self,
+        _: Request<v1::ToolsSearchRequest>,
+    ) -> Result<Response<v1::ToolsSearchResponse>, Status> {
+        Err(Status::unimplemented("a floor"))
+    }
+
+    type CallStreamStream = Nothing;
+
+    async fn call_stream(
+        &self,
+        _: Request<v1::ToolsCallStreamRequest>,
+    ) -> Result<Response<Nothing>, Status> {
+        Err(Status::unimplemented("a floor"))
+    }
+}

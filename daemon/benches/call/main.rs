@@ -1,0 +1,35 @@
+//! What a call through the daemon costs, beside the floors that nothing could get under.
+//!
+//! `cargo bench -p nexusd --bench call` starts the real binaries and prints, from one run: a bare
+//! byte relay on a Unix socket in front of the same server, bare tonic on a Unix socket, and the
+//! daemon. Rounds alternate between them, and medians of the rounds are printed: on a shared
+//! machine only ratios of one run mean something.
+#![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
+#![cfg_attr(not(unix), allow(unused))]
+
+#[cfg(unix)]
+mod floors;
+#[cfg(unix)]
+mod measure;
+#[cfg(unix)]
+mod peers;
+
+#[cfg(not(unix))]
+fn main() {}
+
+#[cfg(unix)]
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let args: Vec<&str> = args.iter().skip(1).map(String::as_str).collect();
+    match args[..] {
+        // The floors are processes of their own, as the daemon is.
+        ["relay", socket] => floors::relay(socket),
+        ["tonic", socket] => floors::tonic(socket),
+        // `cargo bench` passes `--bench`; `cargo test --benches` does not, and wants no figures.
+        _ if args.contains(&"--bench") => {
+            let quick = args.contains(&"--quick");
+            measure::run(if quick { 3 } else { 9 });
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,150 @@
+//! The rounds, and the table.
+
+use crate::peers::{Client, Kind, Peer};
+use hdrhistogram::Histogram;
+use tokio::time::Instant;
+
+const WARM_UP: usize = 500;
+const CALLS: usize = 2000;
+const AGENTS: usize = 16;
+const CALLS_EACH: usize = 500;
+
+/// One round of one kind.
+#[derive(Clone, Copy, Default)]
+struct Round {
+    p50: f64,
+    p99: f64,
+    rate: f64,
+    cpu: f64,
+    rate_16: f64,
+    cpu_16: f64,
+    memory: f64,
+}
+
+pub(crate) fn run(rounds: usize) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let kinds = [Kind::Relay, Kind::Tonic, Kind::Nexusd(1), Kind::Nexusd(2)];
+        let mut all: Vec<Vec<Round>> = vec![Vec::new(); kinds.len()];
+        for _ in 0..rounds {
+            for (kind, results) in kinds.iter().zip(&mut all) {
+                results.push(round(*kind).await);
+            }
+        }
+        let medians: Vec<Round> = all.iter().map(|rounds| median(rounds)).collect();
+        print(rounds, &medians);
+    });
+}
+
+async fn round(kind: Kind) -> Round {
+    let home = tempfile::tempdir().unwrap();
+    let peer = Peer::start(kind, home.path()).await;
+    let mut client = peer.client().await;
+    for _ in 0..WARM_UP {
+        client.call().await;
+    }
+    let mut times = Histogram::<u64>::new(3).unwrap();
+    let (cpu, started) = (peer.cpu(), Instant::now());
+    for _ in 0..CALLS {
+        let call = Instant::now();
+        client.call().await;
+        times.saturating_record(call.elapsed().as_nanos() as u64);
+    }
+    let took = started.elapsed();
+    let mut round = Round {
+        p50: times.value_at_quantile(0.5) as f64 / 1000.0,
+        p99: times.value_at_quantile(0.99) as f64 / 1000.0,
+        rate: CALLS as f64 / took.as_secs_f64(),
+        cpu: (peer.cpu() - cpu) as f64 / 1000.0 / CALLS as f64,
+        ..Round::default()
+    };
+    if kind != Kind::Relay {
+        let mut clients = Vec::new();
+        for _ in 0..AGENTS {
+            clients.push(peer.client().await);
+        }
+        let (cpu, started) = (peer.cpu(), Instant::now());
+        let tasks: Vec<_> = clients
+            .into_iter()
+            .map(|client| tokio::spawn(many(client)))
+            .collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+        let calls = (AGENTS * CALLS_EACH) as f64;
+        round.rate_16 = calls / started.elapsed().as_secs_f64();
+        round.cpu_16 = (peer.cpu() - cpu) as f64 / 1000.0 / calls;
+    }
+    round.memory = peer.memory() as f64 / 1024.0;
+    round
+}
+
+async fn many(mut client: Client) {
+    for _ in 0..CALLS_EACH {
+        client.call().await;
+    }
+}
+
+fn median(rounds: &[Round]) -> Round {
+    let of = |field: fn(&Round) -> f64| {
+        let mut values: Vec<f64> = rounds.iter().map(field).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    Round {
+        p50: of(|r| r.p50),
+        p99: of(|r| r.p99),
+        rate: of(|r| r.rate),
+        cpu: of(|r| r.cpu),
+        rate_16: of(|r| r.rate_16),
+        cpu_16: of(|r| r.cpu_16),
+        memory: of(|r| r.memory),
+    }
+}
+
+fn print(rounds: usize, medians: &[Round]) {
+    println!(
+        "one call of `echo`, medians of {rounds} rounds of {CALLS} calls; 16 agents: {CALLS_EACH} calls each\n"
+    );
+    println!(
+        "{:<26}{:>9}{:>9}{:>11}{:>10}{:>14}{:>10}{:>10}",
+        "", "p50 µs", "p99 µs", "calls/s", "cpu µs", "16: calls/s", "cpu µs", "RSS MB"
+    );
+    let names = [
+        "bare relay",
+        "bare tonic",
+        "nexusd, gRPC",
+        "nexusd --threads 2, gRPC",
+    ];
+    for (name, r) in names.iter().zip(medians) {
+        let or_dash = |value: f64| match value {
+            0.0 => "-".to_owned(),
+            value => format!("{value:.0}"),
+        };
+        println!(
+            "{name:<26}{:>9.1}{:>9.1}{:>11.0}{:>10.1}{:>14}{:>10}{:>10.1}",
+            r.p50,
+            r.p99,
+            r.rate,
+            r.cpu,
+            or_dash(r.rate_16),
+            or_dash(r.cpu_16),
+            r.memory
+        );
+    }
+    let [relay, tonic, nexus, ..] = medians else {
+        return;
+    };
+    println!("\nratios (bars: one call ≤ 1.0, 16 agents ≥ 0.50)");
+    println!(
+        "  one call    nexusd / (bare tonic + bare relay)   {:.2}",
+        nexus.p50 / (tonic.p50 + relay.p50)
+    );
+    println!(
+        "  16 agents   nexusd / bare tonic                  {:.2}",
+        nexus.rate_16 / tonic.rate_16
+    );
+}

@@ -1,0 +1,193 @@
+//! What is measured: a process with a socket, and clients that call it.
+
+use hyper_util::rt::TokioIo;
+use nexus_client::{Arguments, Nexus};
+use nexus_proto::v1::{self, tools_client::ToolsClient};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::UnixStream,
+};
+use tonic::transport::{Channel, Endpoint};
+
+pub(crate) const ARGUMENTS: &[u8] = br#"{"message":"hello"}"#;
+
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A bare byte relay in front of the test server.
+    Relay,
+    /// A bare gRPC echo.
+    Tonic,
+    /// The daemon in front of the test server, with this many threads.
+    Nexusd(u16),
+}
+
+/// A process that is measured. It ends with this.
+pub(crate) struct Peer {
+    kind: Kind,
+    socket: PathBuf,
+    child: Child,
+}
+
+impl Peer {
+    pub(crate) async fn start(kind: Kind, home: &Path) -> Self {
+        let socket = home.join("s.sock");
+        let itself = std::env::current_exe().unwrap();
+        let mut command = match kind {
+            Kind::Relay => Command::new(itself),
+            Kind::Tonic => Command::new(itself),
+            Kind::Nexusd(_) => Command::new(env!("CARGO_BIN_EXE_nexusd")),
+        };
+        match kind {
+            Kind::Relay => command.arg("relay").arg(&socket),
+            Kind::Tonic => command.arg("tonic").arg(&socket),
+            Kind::Nexusd(threads) => command
+                .arg("--socket")
+                .arg(&socket)
+                .args(["--log", "error", "--threads", &threads.to_string()])
+                .env("XDG_CONFIG_HOME", home),
+        };
+        let child = command.stdin(Stdio::null()).spawn().unwrap();
+        let peer = Self {
+            kind,
+            socket,
+            child,
+        };
+        while UnixStream::connect(&peer.socket).await.is_err() && kind != Kind::Relay {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        // A relay serves one connection only.
+        while !peer.socket.exists() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        peer
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        match self.kind {
+            Kind::Relay => {
+                let mut stream = loop {
+                    match UnixStream::connect(&self.socket).await {
+                        Ok(stream) => break stream,
+                        Err(_) => tokio::time::sleep(Duration::from_millis(2)).await,
+                    }
+                };
+                let hello = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
+                stream
+                    .write_all(&[hello, &b"\n"[..]].concat())
+                    .await
+                    .unwrap();
+                let mut buffer = Vec::with_capacity(64 * 1024);
+                read_line(&mut stream, &mut buffer).await;
+                let ready = b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";
+                stream.write_all(ready).await.unwrap();
+                Client::Relay {
+                    stream,
+                    buffer,
+                    id: 0,
+                }
+            }
+            Kind::Tonic => {
+                let socket = self.socket.clone();
+                let connect = move |_| {
+                    let socket = socket.clone();
+                    async move { UnixStream::connect(socket).await.map(TokioIo::new) }
+                };
+                let channel = Endpoint::from_static("http://floor")
+                    .connect_with_connector(tower::service_fn(connect))
+                    .await
+                    .unwrap();
+                Client::Tonic(ToolsClient::new(channel))
+            }
+            Kind::Nexusd(_) => {
+                let nexus = Nexus::builder()
+                    .socket(&self.socket)
+                    .connect()
+                    .await
+                    .unwrap();
+                Client::Nexus(nexus)
+            }
+        }
+    }
+
+    /// CPU time of the process in nanoseconds, all threads together.
+    pub(crate) fn cpu(&self) -> u64 {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id()))
+            .into_iter()
+            .flatten();
+        tasks
+            .filter_map(|task| fs::read_to_string(task.ok()?.path().join("schedstat")).ok())
+            .filter_map(|text| text.split_whitespace().next()?.parse::<u64>().ok())
+            .sum()
+    }
+
+    /// Resident memory in KiB.
+    pub(crate) fn memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
+        let status = status.unwrap_or_default();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok())
+            .unwrap_or(0)
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// One agent.
+pub(crate) enum Client {
+    Relay {
+        stream: UnixStream,
+        buffer: Vec<u8>,
+        id: u64,
+    },
+    Tonic(ToolsClient<Channel>),
+    Nexus(Nexus),
+}
+
+impl Client {
+    /// One call, and its answer.
+    pub(crate) async fn call(&mut self) {
+        match self {
+            Self::Relay { stream, buffer, id } => {
+                *id += 1;
+                let line = format!(
+                    "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"echo\",\"arguments\":{{\"message\":\"hello\"}}}}}}\n"
+                );
+                stream.write_all(line.as_bytes()).await.unwrap();
+                read_line(stream, buffer).await;
+                assert!(buffer.windows(5).any(|w| w == b"hello"));
+            }
+            Self::Tonic(client) => {
+                let request = v1::ToolsCallRequest {
+                    name: "demo__echo".to_owned(),
+                    arguments: bytes::Bytes::from_static(ARGUMENTS),
+                };
+                let answer = client.call(request).await.unwrap().into_inner();
+                assert_eq!(answer.result, ARGUMENTS);
+            }
+            Self::Nexus(nexus) => {
+                let arguments = Arguments::from_raw(ARGUMENTS);
+                let answer = nexus.tools().call("demo__echo", arguments).await.unwrap();
+                assert!(answer.raw().as_str().contains("hello"));
+            }
+        }
+    }
+}
+
+async fn read_line(stream: &mut UnixStream, buffer: &mut Vec<u8>) {
+    buffer.clear();
+    while buffer.last() != Some(&b'\n') {
+        assert!(stream.read_buf(buffer).await.unwrap() > 0);
+    }
+}
