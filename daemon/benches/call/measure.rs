@@ -46,7 +46,7 @@ async fn round(kind: Kind) -> Round {
     for _ in 0..WARM_UP {
         client.call().await;
     }
-    let mut times = Histogram::<u64>::new(3).unwrap();
+    let mut times = Histogram::<u64>::new_with_bounds(1, 60_000_000_000, 3).unwrap();
     let (cpu, started) = (peer.cpu(), Instant::now());
     for _ in 0..CALLS {
         let call = Instant::now();

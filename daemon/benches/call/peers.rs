@@ -59,7 +59,7 @@ impl Peer {
             socket,
             child,
         };
-        while UnixStream::connect(&peer.socket).await.is_err() && kind != Kind::Relay {
+        while kind != Kind::Relay && UnixStream::connect(&peer.socket).await.is_err() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         // A relay serves one connection only.
