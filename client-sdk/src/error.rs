@@ -96,7 +96,7 @@ impl Error {
 }
 
 #[cfg(target_os = "linux")]
-const HOW_TO_START: &str = "start it with `nexusd`, or with `systemctl --user start nexusd`";
+const HOW_TO_START: &str = "start it with `nexusd`";
 #[cfg(not(target_os = "linux"))]
 const HOW_TO_START: &str = "start it with `nexusd`";
 

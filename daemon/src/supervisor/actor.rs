@@ -160,7 +160,7 @@ impl Actor {
         match request {
             Request::Command(command, reply) => {
                 let outcome = self.machine.answer(command);
-                info!(server = self.spec.name, ?command, "asked to");
+                debug!(server = self.spec.name, ?command, "asked to");
                 self.step(Event::Command(command));
                 let _ = reply.send(outcome);
             }

@@ -1,0 +1,33 @@
+# What CI does, one piece at a time. `just` lists them.
+
+_default:
+    @just --list
+
+# everything that CI does
+ci:
+    bash .ci/run
+
+# run the daemon
+run *args:
+    cargo run --release --bin nexusd -- {{args}}
+
+# all tests
+test *args:
+    cargo test --workspace {{args}}
+
+# formatting and lints
+lint:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# the documentation, without warnings
+doc:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+# what a call costs, beside its floors
+bench:
+    cargo bench -p nexusd --bench call
+
+# licences, advisories, duplicates (needs cargo-deny)
+deny:
+    cargo deny check
