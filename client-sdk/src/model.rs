@@ -1,14 +1,12 @@
 //! What the daemon tells, as types.
 
 mod daemon;
-mod find;
 mod log;
 mod server;
 mod tool;
 mod tool_result;
 
 pub use daemon::{DaemonStatus, ReloadReport};
-pub(crate) use find::find;
 pub use log::{LogLine, LogOptions};
 pub use server::{
     CommandOutcome, Commanded, Server, ServerEvent, ServerFailure, ServerInfo, ServerState, Wait,

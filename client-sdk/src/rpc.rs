@@ -133,7 +133,8 @@ fn copy(error: &std::io::Error) -> std::io::Error {
 pub(crate) fn request<T>(message: T, time: Option<Duration>) -> Request<T> {
     let mut request = Request::new(message);
     if let Some(time) = time {
-        request.set_timeout(time);
+        // tonic panics at what does not fit into the header; the daemon waits no longer than a day.
+        request.set_timeout(time.min(Duration::from_secs(24 * 3600)));
     }
     request
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     Arguments, CallStream, Error, Failure, RawJson, Reason, Result, Tool, ToolList, ToolMatch,
-    ToolResult, model,
+    ToolResult,
     rpc::{MAX_MESSAGE, Repeat, request, within},
     transport::Transport,
 };
@@ -49,27 +49,13 @@ impl<'a> Tools<'a> {
     /// # Errors
     /// [`Reason::ToolNotFound`], with the nearest name there is.
     pub async fn get(&self, name: &str) -> Result<Tool> {
-        let mut failed = None;
-        for (server, tool) in nexus_proto::name::readings(name) {
-            let found = match self.list_of(server).await {
-                Ok(list) => model::find(list, name, tool),
-                Err(error) => Err(error),
-            };
-            match found {
-                // Where there are several readings, the first that names a server tells the most.
-                Err(error) if is_unknown(&error) => {
-                    let known_server = error.reason() == Some(Reason::ToolNotFound);
-                    if known_server || failed.is_none() {
-                        failed = Some(error);
-                    }
-                }
-                found => return found,
-            }
-        }
-        match failed {
-            Some(error) => Err(error),
-            None => model::find(self.list().await?, name, name),
-        }
+        let ask = |transport: Transport| async move {
+            let name = name.to_owned();
+            let message = v1::ToolsGetRequest { name };
+            transport.tools().get(request(message, None)).await
+        };
+        let answer = self.transport.ask(Repeat::Freely, ask).await?;
+        Tool::from_wire(answer.tool.unwrap_or_default())
     }
 
     /// The tools that fit some words, the best first; at most `limit` of them, 10 when it is 0.
@@ -122,13 +108,6 @@ impl<'a> Tools<'a> {
     ) -> Result<CallStream> {
         self.call(name, arguments).stream().await
     }
-}
-
-fn is_unknown(error: &Error) -> bool {
-    matches!(
-        error.reason(),
-        Some(Reason::ServerNotFound | Reason::ToolNotFound)
-    )
 }
 
 /// A call that is about to be made; made by [`Tools::call`].

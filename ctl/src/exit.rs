@@ -164,11 +164,12 @@ fn hints(failure: &Failure) -> Vec<String> {
         hints.push(format!("did you mean `{name}`?"));
     }
     hints.extend(details.hint.clone());
-    if details.maybe_executed {
+    if details.maybe_executed && details.hint.is_none() {
         hints.push(MAYBE_EXECUTED.to_owned());
     }
     if let Some(after) = details.retry_after {
-        hints.push(format!("it is tried again in {}", time::exact(after)));
+        let seconds = Duration::from_secs(after.as_secs_f64().ceil() as u64);
+        hints.push(format!("it is tried again in {}", time::long(seconds)));
     }
     hints
 }
@@ -207,8 +208,7 @@ mod tests {
             [
                 "did you mean `demo.add`?",
                 "look",
-                MAYBE_EXECUTED,
-                "it is tried again in 1500ms"
+                "it is tried again in 2s"
             ]
         );
     }

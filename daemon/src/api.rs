@@ -48,6 +48,8 @@ pub struct Context {
     pub config: RwLock<Arc<Config>>,
     /// The file that was asked for.
     pub config_file: Option<PathBuf>,
+    /// Held while it is read again.
+    pub reloading: tokio::sync::Mutex<()>,
     /// When we started.
     pub started_at: SystemTime,
     /// How many clients are connected.
@@ -57,7 +59,10 @@ pub struct Context {
 impl Context {
     /// Reads the configuration again. One that cannot be read changes nothing.
     pub async fn reload(&self) -> Result<(ReloadReport, Vec<String>), ConfigError> {
-        let config = Config::load(self.config_file.as_deref())?;
+        // One at a time: two that overlap would each undo a part of the other.
+        let _turn = self.reloading.lock().await;
+        let before = Arc::clone(&self.config.read());
+        let config = before.load_again(self.config_file.as_deref())?;
         let report = self.pool.apply(&config).await;
         let warnings = config.warnings.clone();
         *self.config.write() = Arc::new(config);

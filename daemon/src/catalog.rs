@@ -1,5 +1,6 @@
 //! The tools of all servers, under one set of names.
 
+mod schema;
 mod search;
 mod tool;
 
@@ -9,8 +10,8 @@ pub use tool::Tool;
 use crate::{
     mcp::handshake::ToolList,
     nearest::nearest,
-    pool::{Pool, Server},
-    supervisor::status::Readiness,
+    pool::{Pool, Server, check_length},
+    supervisor::{machine::State, status::Readiness},
 };
 use nexus_proto::{
     name::{Slug, readings, tool_name},
@@ -104,12 +105,15 @@ impl Catalog {
             return Some(Arc::clone(tools));
         }
         let tools = Arc::new(ServerTools::new(&config.name, &config.slug, &source));
+        let servers = self.pool.servers();
+        known.retain(|name, _| servers.contains_key(name));
         known.insert(config.name.clone(), Arc::clone(&tools));
         Some(tools)
     }
 
     /// The tool that somebody calls `name`.
     pub fn find(&self, name: &str) -> Result<Found, NotFound> {
+        check_length(name).map_err(NotFound::Never)?;
         let mut unlisted = None;
         let mut named_server = None;
         for (server_name, tool_name) in readings(name) {
@@ -151,7 +155,8 @@ impl Catalog {
                     server: Arc::clone(server),
                     tool: Arc::clone(tool),
                 })),
-                None if matches!(server.status().borrow().readiness(), Readiness::Wait) => {
+                // One that keeps ending is not worth the wait.
+                None if matches!(server.status().borrow().state, State::Starting { .. }) => {
                     unlisted.get_or_insert_with(|| Arc::clone(server));
                 }
                 None => {}
@@ -220,6 +225,16 @@ fn later_or_never(server: Arc<Server>) -> NotFound {
 fn no_such_tool(server: &Server, tools: &ServerTools, tool: &str) -> Failure {
     let config = server.config();
     let near = nearest(tool, tools.list.iter().map(|tool| tool.tool.as_str()));
+    if let Some(error) = &server.status().borrow().list_error {
+        let message = format!(
+            "the tools of {:?} could not be listed: {error}",
+            config.name
+        );
+        return Failure::new(Reason::ToolNotFound, message).with(|details| {
+            details.server = Some(config.name.clone());
+            details.hint = Some(format!("`nexusctl refresh {}` asks again", config.slug));
+        });
+    }
     Failure::new(
         Reason::ToolNotFound,
         format!("the server {:?} has no tool {tool:?}", config.name),

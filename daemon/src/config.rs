@@ -64,17 +64,21 @@ pub struct ServerConfig {
 }
 
 impl Config {
-    /// Reads the file that was asked for, else the one that `NEXUS_CONFIG` names, else the user's
-    /// own if there is one, else serves the demo.
+    /// Reads the file that was asked for, else the user's own if there is one, else serves the demo.
     pub fn load(asked: Option<&Path>) -> Result<Self, ConfigError> {
-        let named = asked.map(Path::to_owned).or_else(|| {
-            env::var_os(CONFIG_VARIABLE)
-                .filter(|v| !v.is_empty())
-                .map(PathBuf::from)
-        });
-        match named.or_else(|| user_file().filter(|file| file.exists())) {
-            Some(file) => file::read(&file),
-            None => Ok(Self::demo()),
+        let file = asked.map(Path::to_owned).or_else(user_file);
+        match file {
+            Some(file) if asked.is_some() || file.exists() => file::read(&file),
+            _ => Ok(Self::demo()),
+        }
+    }
+
+    /// Reads it again. A file that has gone since does not mean that nothing is configured: it may
+    /// be back in a moment.
+    pub fn load_again(&self, asked: Option<&Path>) -> Result<Self, ConfigError> {
+        match self.files.first() {
+            Some(file) => file::read(file),
+            None => Self::load(asked),
         }
     }
 

@@ -6,9 +6,9 @@ mod unix;
 mod windows;
 
 #[cfg(unix)]
-pub use unix::signals;
+pub use unix::{raise_file_limit, signals};
 #[cfg(windows)]
-pub use windows::signals;
+pub use windows::{raise_file_limit, signals};
 
 pub mod systemd;
 

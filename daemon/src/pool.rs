@@ -2,12 +2,13 @@
 
 use crate::{
     config::{Config, ServerConfig},
+    mcp::connection::Connection,
     nearest::nearest,
     supervisor::{
         Instance, InstanceSpec,
         log::LogRing,
-        machine::{Command, Outcome},
-        status::Status,
+        machine::{Command, Outcome, State},
+        status::{Readiness, Status},
     },
 };
 use nexus_proto::reason::{Failure, Reason};
@@ -85,6 +86,55 @@ impl Server {
         })
     }
 
+    /// Waits while it starts for the first time.
+    pub async fn settled(&self) {
+        let mut status = self.status();
+        let known = status.wait_for(|status| {
+            let first_start =
+                matches!(status.state, State::Starting { .. }) && status.last_failure.is_none();
+            status.tools.is_some() || !first_start
+        });
+        let _ = known.await;
+    }
+
+    /// Its connection, waited for if it is on its way. Whoever waits for a start that fails is told
+    /// why, and does not wait for the next one.
+    pub async fn ready(&self) -> Result<Arc<Connection>, Failure> {
+        let mut status = self.status();
+        let known_failure = status.borrow().last_failure.clone();
+        let named = |failure: Failure| {
+            let config = self.config();
+            failure.with(|details| {
+                details.server = Some(config.name.clone());
+                if details.hint.is_none() && details.retry_after.is_none() {
+                    let slug = &config.slug;
+                    details.hint = Some(format!("`nexusctl start {slug}` starts it"));
+                }
+            })
+        };
+        loop {
+            {
+                let status = status.borrow_and_update();
+                match status.readiness() {
+                    Readiness::Ready(connection) => return Ok(connection),
+                    Readiness::Refused(failure) => return Err(named(failure)),
+                    Readiness::Wait => {}
+                }
+                let failed_meanwhile = match (&status.last_failure, &known_failure) {
+                    (Some(now), Some(before)) => !Arc::ptr_eq(now, before),
+                    (now, _) => now.is_some(),
+                };
+                if failed_meanwhile && matches!(status.state, State::Backoff { .. }) {
+                    return Err(named(status.refusal()));
+                }
+            }
+            if status.changed().await.is_err() {
+                let message = "the server is no longer configured";
+                return Err(Failure::new(Reason::ServerStopped, message));
+            }
+        }
+    }
+
     /// One more call.
     pub fn count_call(&self) {
         self.calls.fetch_add(1, Ordering::Relaxed);
@@ -143,16 +193,21 @@ impl Pool {
         if let Some(server) = servers.get(name) {
             return Some(Arc::clone(server));
         }
-        let is_meant = |server: &&Arc<Server>| {
-            let config = server.config.read();
-            config.slug.as_str().eq_ignore_ascii_case(name)
-                || config.name.eq_ignore_ascii_case(name)
+        // A slug is nobody else's name; names that differ only in case may be several.
+        let by = |is_meant: &dyn Fn(&ServerConfig) -> bool| {
+            servers
+                .values()
+                .find(|server| is_meant(&server.config.read()))
+                .cloned()
         };
-        servers.values().find(is_meant).cloned()
+        by(&|config| config.slug.as_str() == name)
+            .or_else(|| by(&|config| config.name.eq_ignore_ascii_case(name)))
+            .or_else(|| by(&|config| config.slug.as_str().eq_ignore_ascii_case(name)))
     }
 
     /// The server of that name or slug, or an error that names the nearest.
     pub fn get(&self, name: &str) -> Result<Arc<Server>, Failure> {
+        check_length(name)?;
         self.find(name).ok_or_else(|| {
             let servers = self.servers();
             let near = nearest(name, servers.keys().map(String::as_str));
@@ -231,9 +286,9 @@ impl Pool {
     }
 
     /// Ends all processes without asking them.
-    pub fn kill_all(&self) {
+    pub async fn kill_all(&self) {
         for server in self.servers().values() {
-            server.instance.kill_now();
+            server.instance.kill_now().await;
         }
     }
 }
@@ -242,6 +297,18 @@ impl Default for Pool {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// No name is longer. Looking for what is nearest to a novel would keep everybody waiting.
+const MAX_NAME: usize = 512;
+
+/// Refuses what cannot be a name.
+pub fn check_length(name: &str) -> Result<(), Failure> {
+    if name.len() <= MAX_NAME {
+        return Ok(());
+    }
+    let message = format!("no name is longer than {MAX_NAME} bytes");
+    Err(Failure::new(Reason::InvalidRequest, message))
 }
 
 fn instance_spec(config: &ServerConfig) -> InstanceSpec {

@@ -93,9 +93,11 @@ impl Process {
     }
 
     /// Ends it and everything in its group.
-    pub fn kill(&self) {
+    pub fn kill(&mut self) {
         if !self.ended {
             self.group.kill();
+            // It may have left its group. Where it has ended already there is nothing to do.
+            let _ = self.child.start_kill();
         }
     }
 }

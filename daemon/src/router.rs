@@ -4,7 +4,6 @@ use crate::{
     catalog::{Catalog, Found, NotFound, Tool},
     mcp::connection::{CallError, Connection, Progress},
     pool::Server,
-    supervisor::status::Readiness,
 };
 use bytes::Bytes;
 use nexus_proto::reason::{Failure, Reason};
@@ -78,6 +77,8 @@ impl Router {
         let outcome = timeout(patience, async {
             let found = self.find(call.name).await?;
             found.tool.check(&call.arguments)?;
+            self.calls.fetch_add(1, Ordering::Relaxed);
+            found.server.count_call();
             let limit = found.server.config().timeout;
             let answer = timeout(limit, self.deliver(&found, &call, &mut sent)).await;
             answer.unwrap_or_else(|_| {
@@ -101,12 +102,14 @@ impl Router {
     }
 
     /// The tool of that name. A server whose tools are not known yet is waited for.
-    async fn find(&self, name: &str) -> Result<Found, Failure> {
+    pub async fn find(&self, name: &str) -> Result<Found, Failure> {
         loop {
             match self.catalog.find(name) {
                 Ok(found) => return Ok(found),
                 Err(NotFound::Never(failure)) => return Err(failure),
-                Err(NotFound::AskLater(server)) => settled(&server).await,
+                Err(NotFound::AskLater(server)) => {
+                    server.ready().await?;
+                }
             }
         }
     }
@@ -126,12 +129,10 @@ impl Router {
             })
         };
         loop {
-            let connection = ready(server).await.map_err(about)?;
+            let connection = server.ready().await.map_err(about)?;
             let progress = call.progress.clone();
             let answer = match connection.call_tool(&tool.tool, &call.arguments, progress) {
                 Ok(waiting) => {
-                    server.count_call();
-                    self.calls.fetch_add(1, Ordering::Relaxed);
                     *sent = true;
                     waiting.await
                 }
@@ -164,6 +165,14 @@ impl Router {
         self.traffic.borrow().closed
     }
 
+    /// An error if new work is refused.
+    pub fn check_open(&self) -> Result<(), Failure> {
+        if self.is_closed() {
+            return Err(shutting_down());
+        }
+        Ok(())
+    }
+
     /// Refuses new calls from now on.
     pub fn close(&self) {
         self.traffic.send_modify(|traffic| traffic.closed = true);
@@ -185,9 +194,13 @@ impl Router {
         if entered {
             return Ok(Lane(self));
         }
-        Err(Failure::new(Reason::ShuttingDown, "the daemon is stopping")
-            .with(|details| details.hint = Some("start it again with `nexusd`".to_owned())))
+        Err(shutting_down())
     }
+}
+
+fn shutting_down() -> Failure {
+    Failure::new(Reason::ShuttingDown, "the daemon is stopping")
+        .with(|details| details.hint = Some("start it again with `nexusd`".to_owned()))
 }
 
 /// One call under way.
@@ -200,32 +213,6 @@ impl Drop for Lane<'_> {
             // Only whoever waits for the end wants to know.
             traffic.closed && traffic.in_flight == 0
         });
-    }
-}
-
-/// Waits until the tools of a server are known, or it is clear that they will not be.
-pub async fn settled(server: &Server) {
-    let mut status = server.status();
-    let known = status.wait_for(|status| {
-        status.tools.is_some() || !matches!(status.readiness(), Readiness::Wait)
-    });
-    let _ = known.await;
-}
-
-/// The connection of a server, waited for if it is on its way.
-pub async fn ready(server: &Server) -> Result<Arc<Connection>, Failure> {
-    let mut status = server.status();
-    loop {
-        let readiness = status.borrow_and_update().readiness();
-        match readiness {
-            Readiness::Ready(connection) => return Ok(connection),
-            Readiness::Refused(failure) => return Err(failure),
-            Readiness::Wait => {}
-        }
-        if status.changed().await.is_err() {
-            let message = "the server is no longer configured";
-            return Err(Failure::new(Reason::ServerStopped, message));
-        }
     }
 }
 

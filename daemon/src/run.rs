@@ -83,6 +83,7 @@ impl RunError {
 pub async fn run(args: &Args) -> Result<(), RunError> {
     let config = Arc::new(Config::load(args.config.as_deref())?);
     let endpoint = Endpoint::resolve(args.socket.as_deref())?;
+    platform::raise_file_limit();
     // Signals first: one that comes during the start must not kill us half-way.
     let mut signals = platform::signals().context("cannot catch signals")?;
     let listener = endpoint.bind().map_err(|source| match source {
@@ -105,6 +106,7 @@ pub async fn run(args: &Args) -> Result<(), RunError> {
         shutdown: shutdown.clone(),
         config: RwLock::new(Arc::clone(&config)),
         config_file: args.config.clone(),
+        reloading: tokio::sync::Mutex::default(),
         started_at: SystemTime::now(),
         connections: AtomicUsize::new(0),
     });
@@ -173,7 +175,7 @@ async fn stop_when_asked(shutdown: &Shutdown, router: &Router, pool: &Pool) {
     tokio::select! {
         drained = timeout(DRAIN, router.drained()) => {
             if drained.is_err() {
-                warn!(calls = router.in_flight(), "calls are still under way: cancelled");
+                warn!(calls = router.in_flight(), "calls are still under way: their servers are ended");
             }
         }
         () = shutdown.asked_again() => warn!("asked again: stopping now"),
@@ -185,7 +187,7 @@ async fn stop_when_asked(shutdown: &Shutdown, router: &Router, pool: &Pool) {
             }
         }
         () = shutdown.asked_again() => {
-            pool.kill_all();
+            pool.kill_all().await;
             let _ = timeout(Duration::from_secs(1), pool.stop_all()).await;
         }
     }

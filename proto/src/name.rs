@@ -4,7 +4,7 @@
 //! form that fits into the name of a tool. Agents see `slug__tool`, which every LLM API accepts:
 //! at most 64 of `[A-Za-z0-9_-]`.
 
-use std::{borrow::Borrow, fmt};
+use std::{borrow::Borrow, collections::HashSet, fmt};
 
 /// The longest name of a tool that all LLM APIs accept.
 pub const MAX_TOOL_NAME: usize = 64;
@@ -69,17 +69,33 @@ impl Borrow<str> for Slug {
     }
 }
 
-/// A slug for each name, no two the same. The order of the names decides who gets a number.
+/// A slug for each name, no two the same, and none that is another's name: a name that is a slug
+/// keeps it, and of the others the order decides who gets a number.
 pub fn unique_slugs<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Slug> {
-    let mut slugs: Vec<Slug> = Vec::new();
-    for name in names {
-        let wanted = Slug::of(name);
-        let slug = std::iter::once(wanted.clone())
-            .chain((2..).map(|n| wanted.numbered(n)))
-            .find(|slug| !slugs.contains(slug));
-        slugs.extend(slug);
-    }
-    slugs
+    let names: Vec<&str> = names.into_iter().collect();
+    let mut kept: HashSet<&str> = HashSet::new();
+    let keeps: Vec<bool> = names
+        .iter()
+        .map(|&name| Slug::of(name).as_str() == name && kept.insert(name))
+        .collect();
+    let mut taken: HashSet<String> = kept.into_iter().map(str::to_owned).collect();
+    names
+        .iter()
+        .zip(keeps)
+        .map(|(name, keeps)| {
+            let wanted = Slug::of(name);
+            if keeps {
+                return wanted;
+            }
+            let mut slug = wanted.clone();
+            let mut n = 2;
+            while !taken.insert(slug.0.clone()) {
+                slug = wanted.numbered(n);
+                n += 1;
+            }
+            slug
+        })
+        .collect()
 }
 
 /// The name of a tool towards agents: `slug__tool`, or a stable shortening of it.
@@ -145,9 +161,9 @@ mod tests {
 
     #[test]
     fn slugs_that_collide_are_numbered() {
-        let slugs = unique_slugs(["Time", "time", "TIME"]);
+        let slugs = unique_slugs(["TIME", "Time", "time", "time-2"]);
         let slugs: Vec<_> = slugs.iter().map(Slug::as_str).collect();
-        assert_eq!(slugs, ["time", "time-2", "time-3"]);
+        assert_eq!(slugs, ["time-3", "time-4", "time", "time-2"]);
     }
 
     #[test]

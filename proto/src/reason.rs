@@ -55,6 +55,8 @@ reasons! {
     CommandNotFound = "COMMAND_NOT_FOUND" => FailedPrecondition,
     /// The server's command could not be run.
     SpawnFailed = "SPAWN_FAILED" => FailedPrecondition,
+    /// The server is starting, and was not waited for any longer.
+    ServerStarting = "SERVER_STARTING" => Unavailable,
     /// The server was started but did not complete the handshake.
     HandshakeFailed = "HANDSHAKE_FAILED" => Unavailable,
     /// The server is stopped because somebody wanted it so.

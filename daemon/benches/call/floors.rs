@@ -68,6 +68,13 @@ impl tools_server::Tools for Echo {
         Err(Status::unimplemented("a floor"))
     }
 
+    async fn get(
+        &self,
+        _: Request<v1::ToolsGetRequest>,
+    ) -> Result<Response<v1::ToolsGetResponse>, Status> {
+        Err(Status::unimplemented("a floor"))
+    }
+
     async fn search(
         &self,
         _: Request<v1::ToolsSearchRequest>,

@@ -51,6 +51,7 @@ impl daemon_server::Daemon for Daemon {
         &self,
         _request: Request<v1::DaemonReloadRequest>,
     ) -> Result<Response<v1::DaemonReloadResponse>, Status> {
+        self.0.router.check_open()?;
         let (report, warnings) = self
             .0
             .reload()

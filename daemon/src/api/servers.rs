@@ -4,7 +4,7 @@ use super::{Context, convert};
 use crate::{
     mcp::connection::CallError,
     pool::Server,
-    router::ready,
+    shutdown::Shutdown,
     supervisor::{log::LogLine, machine::Command},
 };
 use nexus_proto::{
@@ -13,7 +13,10 @@ use nexus_proto::{
 };
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{
-    sync::{broadcast::error::RecvError, mpsc},
+    sync::{
+        broadcast::{self, error::RecvError},
+        mpsc,
+    },
     time::{Instant, timeout},
 };
 use tokio_stream::wrappers::ReceiverStream;
@@ -32,10 +35,13 @@ impl Servers {
         wait: bool,
     ) -> Result<(i32, Option<v1::Server>), Status> {
         let server = self.0.pool.get(server)?;
+        if command != Command::Stop {
+            self.0.router.check_open()?;
+        }
         let outcome = server.command(command, wait).await;
         if wait && command != Command::Stop {
             // Waiting for a server that cannot start ends with the reason why.
-            ready(&server).await?;
+            server.ready().await?;
         }
         Ok((convert::outcome(outcome), Some(convert::server(&server))))
     }
@@ -99,7 +105,7 @@ impl servers_server::Servers for Servers {
         request: Request<v1::ServersRefreshRequest>,
     ) -> Result<Response<v1::ServersRefreshResponse>, Status> {
         let server = self.0.pool.get(&request.into_inner().server)?;
-        ready(&server).await?;
+        server.ready().await?;
         server.refresh().await?;
         Ok(Response::new(v1::ServersRefreshResponse {
             server: Some(convert::server(&server)),
@@ -154,13 +160,15 @@ impl servers_server::Servers for Servers {
         let server = self.0.pool.get(&server)?;
         let (lines, stream) = mpsc::channel(64);
         let tail = tail.map_or(usize::MAX, |n| n as usize);
-        tokio::spawn(logs(server, tail, follow, lines));
+        let (kept, news) = server.log().follow(tail);
+        let news = follow.then_some(news);
+        tokio::spawn(logs(kept, news, self.0.shutdown.clone(), lines));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 }
 
 async fn ping(server: &Server) -> Result<Duration, Failure> {
-    let connection = ready(server).await?;
+    let connection = server.ready().await?;
     let started = Instant::now();
     let answer = match connection.request("ping", b"") {
         Ok(waiting) => waiting.await,
@@ -170,7 +178,14 @@ async fn ping(server: &Server) -> Result<Duration, Failure> {
         // A server that refuses to be pinged has answered all the same.
         Ok(_) | Err(CallError::Rpc(_)) => Ok(started.elapsed()),
         Err(CallError::NotSent(cause) | CallError::Lost(cause)) => Err((*cause).clone()),
-        Err(error) => Err(Failure::new(Reason::ProtocolError, format!("{error:?}"))),
+        Err(CallError::Overloaded) => Err(Failure::new(
+            Reason::Overloaded,
+            "too much waits to be read by the server",
+        )),
+        Err(CallError::TooLarge(_) | CallError::Malformed(_)) => Err(Failure::new(
+            Reason::ProtocolError,
+            "the answer to the ping is not MCP",
+        )),
     }
 }
 
@@ -219,30 +234,30 @@ async fn watch(
         }
         tokio::select! {
             () = changes.closed() => return,
+            () = context.shutdown.api_closes() => return,
             changed = pulse.changed() => if changed.is_err() { return },
         }
     }
 }
 
 async fn logs(
-    server: Arc<Server>,
-    tail: usize,
-    follow: bool,
+    kept: Vec<Arc<LogLine>>,
+    news: Option<broadcast::Receiver<Arc<LogLine>>>,
+    shutdown: Shutdown,
     lines: mpsc::Sender<Result<v1::ServersLogsResponse, Status>>,
 ) {
-    let (kept, mut news) = server.log().follow(tail);
     for line in kept {
         if lines.send(Ok(log_line(&line, 0))).await.is_err() {
             return;
         }
     }
-    if !follow {
-        return;
-    }
+    let Some(mut news) = news else { return };
     let mut missed = 0;
     loop {
         let line = tokio::select! {
             () = lines.closed() => return,
+            () = shutdown.api_closes() => return,
+            // It ends with the server: this task does not hold it.
             line = news.recv() => line,
         };
         match line {

@@ -5,11 +5,11 @@ use crate::{
     catalog::{self, Tool},
     mcp::connection::Progress,
     pool::Server,
-    router::{Call, settled},
+    router::Call,
     supervisor::status::Readiness,
 };
 use nexus_proto::{
-    reason::Failure,
+    reason::{Failure, Reason},
     v1::{self, tools_call_stream_response::Event, tools_server},
 };
 use std::{sync::Arc, time::Duration};
@@ -19,6 +19,9 @@ use tonic::{Request, Response, Status};
 
 /// How long a list waits for servers that are starting.
 const LIST_PATIENCE: Duration = Duration::from_secs(20);
+
+/// The longest query.
+const MAX_QUERY: usize = 1024;
 
 /// How many events of one call may wait for a slow reader.
 const EVENTS: usize = 64;
@@ -44,11 +47,25 @@ impl tools_server::Tools for Tools {
         }))
     }
 
+    async fn get(
+        &self,
+        request: Request<v1::ToolsGetRequest>,
+    ) -> Result<Response<v1::ToolsGetResponse>, Status> {
+        let found = self.0.router.find(&request.into_inner().name).await?;
+        Ok(Response::new(v1::ToolsGetResponse {
+            tool: Some(convert::tool(&found.tool)),
+        }))
+    }
+
     async fn search(
         &self,
         request: Request<v1::ToolsSearchRequest>,
     ) -> Result<Response<v1::ToolsSearchResponse>, Status> {
         let v1::ToolsSearchRequest { query, limit } = request.into_inner();
+        if query.len() > MAX_QUERY {
+            let message = format!("a query is no longer than {MAX_QUERY} bytes");
+            return Err(Failure::new(Reason::InvalidRequest, message).into());
+        }
         let limit = if limit == 0 { 10 } else { limit as usize };
         let servers: Vec<_> = self.0.pool.servers().values().cloned().collect();
         let (tools, _) = self.known_tools(&servers).await;
@@ -114,7 +131,7 @@ impl Tools {
         &self,
         servers: &[Arc<Server>],
     ) -> (Vec<Arc<Tool>>, Vec<v1::MissingServer>) {
-        let all_settled = futures_util::future::join_all(servers.iter().map(|s| settled(s)));
+        let all_settled = futures_util::future::join_all(servers.iter().map(|s| s.settled()));
         let _ = timeout(LIST_PATIENCE, all_settled).await;
         let mut tools = Vec::new();
         let mut missing = Vec::new();
@@ -139,7 +156,8 @@ async fn stream_call(
         tokio::select! {
             biased;
             Some(progress) = told.recv() => {
-                let _ = events.send(Ok(event(Event::Progress(wire_progress(progress))))).await;
+                // Not waited for: a reader that is slow must not stop the clock of the call.
+                let _ = events.try_send(Ok(event(Event::Progress(wire_progress(progress)))));
             }
             outcome = &mut call => break outcome,
         }
@@ -166,7 +184,10 @@ fn missing_server(server: &Server) -> v1::MissingServer {
     let readiness = server.status().borrow().readiness();
     let (reason, message) = match readiness {
         Readiness::Refused(failure) => (failure.reason.as_str(), failure.message),
-        _ => ("STARTING", "it is still starting".to_owned()),
+        _ => (
+            Reason::ServerStarting.as_str(),
+            "it is still starting".to_owned(),
+        ),
     };
     v1::MissingServer {
         server: name,

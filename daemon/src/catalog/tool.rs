@@ -1,5 +1,6 @@
 //! One tool, and the check of its arguments.
 
+use super::schema;
 use crate::mcp::tools::ToolDefinition;
 use bytes::Bytes;
 use jsonschema::{PatternOptions, Validator};
@@ -10,6 +11,9 @@ use std::sync::OnceLock;
 
 /// How many faults of one call are told.
 const MAX_VIOLATIONS: usize = 8;
+
+/// Larger arguments are not checked: it would keep everybody else waiting.
+const MAX_CHECKED: usize = 1024 * 1024;
 
 /// One tool of one server.
 #[derive(Debug)]
@@ -49,8 +53,9 @@ impl Tool {
 
     /// Refuses arguments that break the tool's input schema.
     ///
-    /// A schema that cannot be used, and numbers that JSON has and we do not, are left to the
-    /// server: it is never kept from arguments that might be good.
+    /// What cannot be checked well is left to the server: schemas that cannot be used or have no
+    /// bound, very large arguments, numbers that JSON has and we do not. A server is never kept from
+    /// arguments that might be good.
     pub fn check(&self, arguments: &[u8]) -> Result<(), Failure> {
         let text: &[u8] = if arguments.is_empty() {
             b"{}"
@@ -74,6 +79,9 @@ impl Tool {
         let Some(validator) = self.validator.get_or_init(|| self.compile()) else {
             return Ok(());
         };
+        if text.len() > MAX_CHECKED {
+            return Ok(());
+        }
         let Ok(value) = serde_json::from_slice::<Value>(text) else {
             return Ok(());
         };
@@ -95,6 +103,13 @@ impl Tool {
             input_schema: Value,
         }
         let definition: Definition = serde_json::from_slice(&self.definition).ok()?;
+        if !schema::is_bounded(&definition.input_schema) {
+            tracing::debug!(
+                tool = self.name,
+                "its input schema is too much to be checked"
+            );
+            return None;
+        }
         jsonschema::options()
             // Patterns come from the server: they must not be able to stall the daemon.
             .with_pattern_options(PatternOptions::regex())

@@ -5,7 +5,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
-    fs, io,
+    fs,
+    io::{self, Read as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -21,6 +22,9 @@ const FOREIGN_KEYS: &[&str] = &[
     "dev",
     "gallery",
 ];
+
+/// No timeout is longer: what is meant by it is "never".
+const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// Why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -128,8 +132,15 @@ pub(super) fn read(path: &Path) -> Result<Config, ConfigError> {
         path: path.to_owned(),
         source,
     };
-    check_owner(path).map_err(unreadable)??;
-    let text = fs::read_to_string(path).map_err(unreadable)?;
+    // Anything else could keep us waiting for ever.
+    if !fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(unreadable(io::Error::other("it is not a file")));
+    }
+    // Opened once: what is checked is what is read.
+    let mut file = fs::File::open(path).map_err(unreadable)?;
+    check_owner(path, &file.metadata().map_err(unreadable)?)?;
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(unreadable)?;
     parse(path, &text)
 }
 
@@ -193,6 +204,7 @@ fn server(path: &Path, name: &str, entry: Entry) -> Result<ServerConfig, ConfigE
         Some(value) => Duration::try_from_secs_f64(value)
             .ok()
             .filter(|time| !time.is_zero())
+            .map(|time| time.min(LONGEST))
             .ok_or_else(|| {
                 wrong(
                     "its timeout is not a number of seconds",
@@ -206,7 +218,11 @@ fn server(path: &Path, name: &str, entry: Entry) -> Result<ServerConfig, ConfigE
         args: words,
         env: entry.env,
         env_passthrough: entry.env_passthrough,
-        cwd: entry.cwd,
+        cwd: entry.cwd.map(|cwd| {
+            let folder = path.parent().unwrap_or(Path::new(""));
+            let cwd = folder.join(cwd);
+            std::path::absolute(&cwd).unwrap_or(cwd)
+        }),
         timeout: seconds(entry.timeout, defaults.timeout)?,
         start_timeout: seconds(entry.start_timeout, defaults.start_timeout)?,
         auto_start: entry.auto_start.unwrap_or(true),
@@ -255,15 +271,14 @@ fn error_text(error: &serde_json::Error) -> String {
 
 /// A file that says which programs are run must be the user's own (or root's).
 #[cfg(unix)]
-fn check_owner(path: &Path) -> io::Result<Result<(), ConfigError>> {
+fn check_owner(path: &Path, meta: &fs::Metadata) -> Result<(), ConfigError> {
     use std::os::unix::fs::MetadataExt as _;
-    let meta = fs::metadata(path)?;
     let refused = |problem: String, hint: String| {
-        Ok(Err(ConfigError::Unsafe {
+        Err(ConfigError::Unsafe {
             path: path.to_owned(),
             problem,
             hint,
-        }))
+        })
     };
     let me = rustix::process::geteuid().as_raw();
     if meta.uid() != me && meta.uid() != 0 {
@@ -278,13 +293,12 @@ fn check_owner(path: &Path) -> io::Result<Result<(), ConfigError>> {
             format!("chmod go-w {}", path.display()),
         );
     }
-    Ok(Ok(()))
+    Ok(())
 }
 
 #[cfg(not(unix))]
-fn check_owner(path: &Path) -> io::Result<Result<(), ConfigError>> {
-    fs::metadata(path)?;
-    Ok(Ok(()))
+fn check_owner(_path: &Path, _meta: &fs::Metadata) -> Result<(), ConfigError> {
+    Ok(())
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ pub enum Protocol {
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// How many bytes are enough to tell.
-pub const ENOUGH: usize = 4;
+/// How many bytes a word of HTTP/1.1 is told by.
+const WORD: usize = 4;
 
 /// What begins like this; `None` when more has to be seen.
 pub fn sniff(start: &[u8]) -> Option<Protocol> {
@@ -28,12 +28,13 @@ pub fn sniff(start: &[u8]) -> Option<Protocol> {
     if start[0] == b'{' {
         return Some(Protocol::McpLines);
     }
-    let seen = start.len().min(ENOUGH);
+    // All of it, so that whoever begins it and falls silent is not waited for.
+    let seen = start.len().min(PREFACE.len());
     if start[..seen] == PREFACE[..seen] {
-        return (seen == ENOUGH).then_some(Protocol::Grpc);
+        return (seen == PREFACE.len()).then_some(Protocol::Grpc);
     }
     Some(
-        if start.iter().take(ENOUGH).all(u8::is_ascii_uppercase) || is_method(start) {
+        if start.iter().take(WORD).all(u8::is_ascii_uppercase) || is_method(start) {
             Protocol::Http1
         } else {
             Protocol::Unknown
@@ -69,7 +70,7 @@ mod tests {
 
     #[test]
     fn too_little_is_not_enough_to_tell() {
-        for start in [&b""[..], b" ", b"P", b"PR", b"PRI"] {
+        for start in [&b""[..], b" ", b"P", b"PR", b"PRI", b"PRI * HTTP/2.0\r\n"] {
             assert_eq!(sniff(start), None, "{start:?}");
         }
     }

@@ -12,7 +12,7 @@ use crate::transport::{
     outbox::{Frame, Outbox, PushError},
 };
 use bytes::Bytes;
-use nexus_proto::reason::Failure;
+use nexus_proto::reason::{Failure, Reason};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use std::{
@@ -235,10 +235,13 @@ impl Connection {
     fn spoiled(&self, line: &Bytes, error: &EnvelopeError) {
         let head = &line[..line.len().min(SEARCHED)];
         let tail = &line[line.len().saturating_sub(SEARCHED)..];
-        let is_object = head.first() == Some(&b'{');
-        let id = is_object
-            .then(|| envelope::salvage_id(head, tail))
-            .flatten();
+        // What is good JSON and yet no message is somebody else's: a log line, perhaps.
+        let id = match error {
+            EnvelopeError::NotText(_) | EnvelopeError::Malformed(_) => {
+                envelope::salvage_id(head, tail)
+            }
+            _ => None,
+        };
         self.settle_or_count(id, || Err(CallError::Malformed(error.to_string())));
     }
 
@@ -265,7 +268,8 @@ impl Connection {
         if self.table.lock().pending.remove(&id).is_none() || self.outbox.take_back(id) {
             return;
         }
-        self.send(outgoing::cancelled(id, "the caller went away"));
+        let bytes = outgoing::cancelled(id, "the caller went away");
+        self.outbox.push_always(Frame { id: None, bytes });
     }
 }
 
@@ -284,8 +288,11 @@ impl Future for Waiting {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Reply> {
         let reply = ready!(Pin::new(&mut self.answer).poll(cx));
         self.settled = true;
-        // The sender is only ever dropped by sending, or with the whole connection.
-        Poll::Ready(reply.unwrap_or(Err(CallError::Overloaded)))
+        // The sender is only ever dropped by sending: `end` comes before the connection goes.
+        Poll::Ready(reply.unwrap_or_else(|_| {
+            let cause = Failure::new(Reason::Internal, "the connection went away");
+            Err(CallError::Lost(Arc::new(cause)))
+        }))
     }
 }
 
@@ -300,7 +307,6 @@ impl Drop for Waiting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nexus_proto::reason::Reason;
     use serde_json::Value;
 
     fn cause() -> Arc<Failure> {

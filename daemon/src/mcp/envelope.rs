@@ -1,6 +1,7 @@
 //! The envelope of a message: what kind it is and whom it is for. Pure.
 
 use bytes::Bytes;
+use memchr::memmem;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -138,26 +139,29 @@ fn own_id(text: &str) -> Option<u64> {
 
 /// The id of the response that a line was meant to be, from the parts of it that are left.
 ///
-/// Servers write the id near one end of the line. A guess that is wrong fails a call of the same
-/// server that would have failed anyway or drops it: nothing is ever delivered by it.
+/// Only what is plainly a response is believed: its payload is in sight, nothing of a request comes
+/// before it, and the id stands before the payload or after its end.
 pub fn salvage_id(head: &[u8], tail: &[u8]) -> Option<u64> {
-    let find = |text: &[u8], from_end: bool| {
+    let payload = [&b"\"result\""[..], b"\"error\""]
+        .iter()
+        .filter_map(|key| memmem::find(head, key))
+        .min()?;
+    let before = &head[..payload];
+    if [&b"\"method\""[..], b"\"params\""]
+        .iter()
+        .any(|key| memmem::find(before, key).is_some())
+    {
+        return None;
+    }
+    let id = |text: &[u8]| {
         let key = b"\"id\":";
-        let finder = memchr::memmem::Finder::new(key);
-        let at = if from_end {
-            memchr::memmem::rfind(text, key)
-        } else {
-            finder.find(text)
-        }?;
-        let rest = text[at + key.len()..].trim_ascii_start();
+        let rest = text[memmem::rfind(text, key)? + key.len()..].trim_ascii_start();
         let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
         own_id(std::str::from_utf8(&rest[..digits]).ok()?)
     };
-    // Only before the payload begins, or after it has ended, is an id surely the message's own.
-    let payload = memchr::memmem::find(head, b"\"result\"").unwrap_or(head.len());
-    find(&head[..payload], false).or_else(|| {
-        let closing = memchr::memrchr(b'}', &tail[..tail.len().saturating_sub(1)])?;
-        find(&tail[closing..], true)
+    id(before).or_else(|| {
+        let message = tail.trim_ascii_end().strip_suffix(b"}")?;
+        id(&message[memchr::memrchr(b'}', message)?..])
     })
 }
 
@@ -270,6 +274,17 @@ mod tests {
             Some(43)
         );
         assert_eq!(salvage_id(br#"{"result":{"id":1,"#, br#""id":2}}"#), None);
+    }
+
+    #[test]
+    fn what_is_no_response_has_no_id_to_salvage() {
+        for head in [
+            &br#"{"level":"info","id":3,"msg":"hello"}"#[..],
+            br#"{"jsonrpc":"2.0","id":5,"method":"sampling/createMessage","params":{"result":1"#,
+            br#"{"method":"notifications/message","params":{"id":7,"result":"#,
+        ] {
+            assert_eq!(salvage_id(head, b"}}"), None);
+        }
     }
 
     proptest! {

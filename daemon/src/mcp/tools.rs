@@ -19,6 +19,8 @@ pub struct ToolDefinition {
 pub struct Page {
     /// What is on it.
     pub tools: Vec<ToolDefinition>,
+    /// How many entries of it are no tools.
+    pub spoiled: usize,
     /// Where the next one is.
     pub next: Option<String>,
 }
@@ -39,16 +41,19 @@ pub fn parse_page(result: &Bytes) -> serde_json::Result<Page> {
         name: Cow<'a, str>,
     }
     let body: Body<'_> = serde_json::from_slice(result)?;
-    let tools = body.tools.into_iter().map(|raw| {
-        let named: Named<'_> = serde_json::from_str(raw.get())?;
-        Ok(ToolDefinition {
+    let listed = body.tools.len();
+    let tools = body.tools.into_iter().filter_map(|raw| {
+        let named: Named<'_> = serde_json::from_str(raw.get()).ok()?;
+        Some(ToolDefinition {
             name: named.name.into_owned(),
             // A copy of its own: a slice would keep the whole page in memory.
             json: Bytes::copy_from_slice(raw.get().as_bytes()),
         })
     });
+    let tools: Vec<_> = tools.filter(|tool| !tool.name.is_empty()).collect();
     Ok(Page {
-        tools: tools.collect::<serde_json::Result<_>>()?,
+        spoiled: listed - tools.len(),
+        tools,
         next: body.next_cursor.filter(|cursor| !cursor.is_empty()),
     })
 }
@@ -77,6 +82,11 @@ impl Pages {
                     tool.name
                 ));
             }
+        }
+        if page.spoiled > 0 {
+            let n = page.spoiled;
+            self.warnings
+                .push(format!("entries in its list that are no tools: {n}"));
         }
         let next = page.next?;
         if self.cursors.len() >= Self::MAX_PAGES || !self.cursors.insert(next.clone()) {
@@ -139,7 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_without_a_name_spoils_the_page() {
-        assert!(parse_page(&Bytes::from_static(br#"{"tools":[{"title":"x"}]}"#)).is_err());
+    fn what_is_no_tool_is_left_out_with_a_warning() {
+        let mut pages = Pages::default();
+        pages.add(page(
+            r#"{"tools":[{"title":"x"},{"name":5},{"name":"good"},7,{"name":""}]}"#,
+        ));
+        let (tools, warnings) = pages.finish();
+        assert_eq!((tools.len(), &*tools[0].name), (1, "good"));
+        assert_eq!(warnings, ["entries in its list that are no tools: 4"]);
     }
 }

@@ -5,6 +5,23 @@ use futures_util::{Stream, StreamExt as _};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::io;
 
+/// Lets us have as many files open as we are allowed to: each client is one, each server three.
+pub fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    // More is of no use, and some programs that inherit it try to close all there could be.
+    const ENOUGH: u64 = 65_536;
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.unwrap_or(ENOUGH).min(ENOUGH);
+    if limit.current.is_some_and(|current| current < wanted) {
+        let raised = Rlimit {
+            current: Some(wanted),
+            ..limit
+        };
+        // As many as before is enough for most.
+        let _ = setrlimit(Resource::Nofile, raised);
+    }
+}
+
 /// What the signals that arrive ask for.
 pub fn signals() -> io::Result<impl Stream<Item = Wish> + Unpin> {
     let signals = signal_hook_tokio::Signals::new([SIGTERM, SIGINT, SIGQUIT, SIGHUP])?;

@@ -59,7 +59,7 @@ pub struct SpawnSpec {
     pub cwd: Option<PathBuf>,
 }
 
-/// Why a program was not started. None of these get better by trying again soon.
+/// Why a program was not started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
     /// It is nowhere on the PATH.

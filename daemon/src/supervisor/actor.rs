@@ -3,7 +3,7 @@
 use super::{
     log::LogRing,
     machine::{Action, Command, Event, Generation, Limits, Machine, Mono, Outcome, State},
-    running::{News, Running, Welcome},
+    running::{News, Refresher, Running, Welcome},
     status::{PastFailure, Status},
 };
 use crate::{
@@ -50,7 +50,7 @@ pub struct Instance {
 enum Request {
     Command(Command, oneshot::Sender<Outcome>),
     Reconfigure(InstanceSpec),
-    Refresh(oneshot::Sender<Result<(), String>>),
+    Refresh(Refresher),
     KillNow,
 }
 
@@ -77,7 +77,6 @@ impl Instance {
             log: Arc::clone(&log),
             publish,
             news_sender,
-            refreshers: Vec::new(),
             failing: None,
         };
         tokio::spawn(actor.run(requests, news));
@@ -116,8 +115,8 @@ impl Instance {
     }
 
     /// Ends the process without asking it. There is no time left.
-    pub fn kill_now(&self) {
-        let _ = self.commands.try_send(Request::KillNow);
+    pub async fn kill_now(&self) {
+        let _ = self.commands.send(Request::KillNow).await;
     }
 }
 
@@ -129,7 +128,6 @@ struct Actor {
     log: Arc<LogRing>,
     publish: watch::Sender<Status>,
     news_sender: mpsc::Sender<News>,
-    refreshers: Vec<oneshot::Sender<Result<(), String>>>,
     /// Why the process is being ended, where that says more than how it then ended.
     failing: Option<Failure>,
 }
@@ -166,14 +164,21 @@ impl Actor {
             }
             Request::Reconfigure(spec) => {
                 self.machine.set_start_limit(spec.start_timeout);
+                if spec.spawn != self.spec.spawn {
+                    // Another program: what the old one could do says nothing about it.
+                    self.publish.send_modify(|status| {
+                        status.tools = None;
+                        status.info = None;
+                        status.list_error = None;
+                    });
+                }
                 self.spec = spec;
             }
             Request::Refresh(reply) => {
                 let info = self.publish.borrow().info.clone();
                 match (&self.running, info, self.machine.state()) {
                     (Some(running), Some(info), State::Ready { .. }) => {
-                        running.list_again(info, &self.news_sender);
-                        self.refreshers.push(reply);
+                        running.list_again(info, reply, &self.news_sender);
                     }
                     _ => {
                         let _ = reply.send(Err("the server is not ready".to_owned()));
@@ -181,21 +186,23 @@ impl Actor {
                 }
             }
             Request::KillNow => {
-                if let Some(running) = &self.running {
-                    running.process.kill();
-                }
+                self.step(Event::Command(Command::Stop));
+                self.kill();
             }
         }
     }
 
     fn heard(&mut self, news: News) {
         match news {
-            News::OutputClosed(generation) => {
+            News::PipeClosed(generation, which) => {
                 if self.is_current(generation) {
                     self.failing.get_or_insert_with(|| {
-                        Failure::new(Reason::ProtocolError, "the server closed its output")
+                        Failure::new(
+                            Reason::ProtocolError,
+                            format!("the server closed its {which}"),
+                        )
                     });
-                    self.step(Event::OutputClosed(generation));
+                    self.step(Event::PipeClosed(generation));
                 }
             }
             News::Welcome(generation, welcome) => self.welcomed(generation, *welcome),
@@ -208,13 +215,14 @@ impl Actor {
                     self.step(Event::HandshakeFailed(generation));
                 }
             }
-            News::Tools(generation, tools) => {
-                if self.is_current(generation) {
-                    let answer = tools.as_ref().map(|_| ()).map_err(Clone::clone);
-                    self.publish.send_modify(|status| set_tools(status, tools));
-                    for refresher in self.refreshers.drain(..) {
-                        let _ = refresher.send(answer.clone());
-                    }
+            News::Tools(generation, tools, refresher) => {
+                if !self.is_current(generation) {
+                    return;
+                }
+                let answer = tools.as_ref().map(|_| ()).map_err(Clone::clone);
+                self.publish.send_modify(|status| set_tools(status, tools));
+                if let Some(refresher) = refresher {
+                    let _ = refresher.send(answer);
                 }
             }
         }
@@ -226,8 +234,7 @@ impl Actor {
         }
         let Some(running) = &self.running else { return };
         let connection = Arc::clone(&running.connection);
-        let took = self.now();
-        self.machine.step(took, Event::Ready(generation));
+        self.machine.step(self.now(), Event::Ready(generation));
         if !matches!(self.machine.state(), State::Ready { .. }) {
             return;
         }
@@ -331,9 +338,6 @@ impl Actor {
                 status.connection = None;
             }
         });
-        if leaving {
-            self.refreshers.clear();
-        }
     }
 
     /// Does what was decided. What comes of it at once is the next event.
@@ -351,13 +355,15 @@ impl Actor {
                     running.process.terminate();
                 }
             }
-            Action::Kill(_) => {
-                if let Some(running) = &self.running {
-                    running.process.kill();
-                }
-            }
+            Action::Kill(_) => self.kill(),
         }
         None
+    }
+
+    fn kill(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.process.kill();
+        }
     }
 
     fn spawn(&mut self, generation: Generation) -> Option<Event> {

@@ -7,6 +7,9 @@ use tokio::sync::broadcast;
 /// How much is kept of one server.
 const MAX_BYTES: usize = 64 * 1024;
 
+/// What a line costs besides its text.
+const OVERHEAD: usize = 96;
+
 /// How long a line may be; a longer one is cut.
 pub const MAX_LINE: usize = 8 * 1024;
 
@@ -58,12 +61,12 @@ impl LogRing {
             generation,
         });
         let mut kept = self.kept.lock();
-        kept.bytes += line.text.len() + 1;
+        kept.bytes += line.text.len() + OVERHEAD;
         kept.lines.push_back(Arc::clone(&line));
         while kept.bytes > MAX_BYTES
             && let Some(oldest) = kept.lines.pop_front()
         {
-            kept.bytes -= oldest.text.len() + 1;
+            kept.bytes -= oldest.text.len() + OVERHEAD;
         }
         if let Some(followers) = &kept.followers
             && followers.send(line).is_err()

@@ -151,8 +151,8 @@ pub enum Event {
     Ready(Generation),
     /// The handshake failed.
     HandshakeFailed(Generation),
-    /// The process has closed its output. It may live, but nobody will hear of it.
-    OutputClosed(Generation),
+    /// The process has closed its input or its output. It may live, but there is no talking to it.
+    PipeClosed(Generation),
     /// The process has ended.
     Exited(Generation),
     /// Time has passed.
@@ -242,19 +242,18 @@ impl Machine {
 
     /// What a command would come to now.
     pub fn answer(&self, command: Command) -> Outcome {
-        let nothing_to_do = match (command, self.state) {
+        let nothing_to_do = matches!(
+            (command, self.state),
             (Command::Start, State::Starting { .. } | State::Ready { .. })
-            | (Command::Stop, State::Stopped)
-            | (
-                Command::Stop,
-                State::Stopping {
-                    then: Then::Rest, ..
-                },
-            ) => true,
-            // A failed server that is not to run stays as it is, but stops being wanted.
-            (Command::Stop, State::Failed) => !self.wanted,
-            _ => false,
-        };
+                | (Command::Stop, State::Stopped)
+                | (
+                    Command::Stop,
+                    State::Stopping {
+                        then: Then::Rest,
+                        ..
+                    },
+                )
+        );
         if nothing_to_do {
             Outcome::AlreadyTrue
         } else {
@@ -284,7 +283,7 @@ impl Machine {
             Event::HandshakeFailed(g) if self.is_starting(g) => {
                 Some(self.begin_stop(now, Then::Recover(Run::NeverReady)))
             }
-            Event::OutputClosed(g) if g == self.generation => self.output_closed(now),
+            Event::PipeClosed(g) if g == self.generation => self.pipe_closed(now),
             Event::Exited(g) if g == self.generation => self.exited(now),
             // News of an earlier process, or of one that is being ended anyway.
             _ => None,
@@ -335,7 +334,7 @@ impl Machine {
         }
     }
 
-    fn output_closed(&mut self, now: Mono) -> Option<Action> {
+    fn pipe_closed(&mut self, now: Mono) -> Option<Action> {
         let run = self.run(now)?;
         self.state = State::Stopping {
             step: StopStep::Killed,

@@ -43,6 +43,9 @@ pub enum Run {
 pub struct RestartBudget {
     attempt: u32,
     recent: VecDeque<Mono>,
+    /// It stays one until there was a good run, or somebody asks: ends that are a minute apart are
+    /// the work of the delay, not of the server.
+    looping: bool,
     dice: u64,
 }
 
@@ -52,6 +55,7 @@ impl RestartBudget {
         Self {
             attempt: 0,
             recent: VecDeque::with_capacity(LOOP_FAILURES),
+            looping: false,
             dice: seed | 1,
         }
     }
@@ -67,14 +71,14 @@ impl RestartBudget {
             self.recent.pop_front();
         }
         self.recent.push_back(now);
-        let looping = self.recent.len() == LOOP_FAILURES
+        self.looping |= self.recent.len() == LOOP_FAILURES
             && self
                 .recent
                 .front()
                 .is_some_and(|&first| now - first <= LOOP_WINDOW);
         let attempt = self.attempt;
         self.attempt += 1;
-        if looping {
+        if self.looping {
             // Half of the jitter only: a crash loop is not to be tried soon by chance.
             return Verdict::CrashLoop(LONGEST_DELAY / 2 + self.jitter(LONGEST_DELAY / 2));
         }
@@ -93,6 +97,7 @@ impl RestartBudget {
     pub fn forgive(&mut self) {
         self.attempt = 0;
         self.recent.clear();
+        self.looping = false;
     }
 
     fn jitter(&mut self, ceiling: Duration) -> Duration {
@@ -162,6 +167,19 @@ mod tests {
             matches!(verdict, Verdict::CrashLoop(d) if d >= LONGEST_DELAY / 2 && d <= LONGEST_DELAY),
             "{verdict:?}"
         );
+    }
+
+    #[test]
+    fn a_loop_stays_one_however_long_its_delays() {
+        let mut budget = RestartBudget::new(7);
+        let mut now = Duration::ZERO;
+        for end in 0..30 {
+            match budget.ended(Mono::new(now), Run::NeverReady) {
+                Verdict::CrashLoop(delay) => now += delay,
+                Verdict::After(delay) if end < 4 => now += delay,
+                verdict => panic!("end {end}: {verdict:?}"),
+            }
+        }
     }
 
     #[test]

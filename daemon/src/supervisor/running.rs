@@ -15,7 +15,7 @@ use crate::{
 };
 use std::{sync::Arc, time::Duration};
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, oneshot},
     task::JoinHandle,
     time::{sleep, timeout},
 };
@@ -27,21 +27,27 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 /// A process that ends closes its output first: this long after it, it lives on without one.
 const ALIVE_AFTER: Duration = Duration::from_millis(50);
 
+/// How long a server may take to list its tools again.
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// Changes of the list of tools that come in quick succession are one.
 const LIST_PAUSE: Duration = Duration::from_millis(250);
 
 /// What the tasks of a process tell its actor.
 #[derive(Debug)]
 pub(super) enum News {
-    /// The process has closed its output, and did not end with it.
-    OutputClosed(Generation),
+    /// The process has closed its input or its output, and did not end with it.
+    PipeClosed(Generation, &'static str),
     /// The handshake is done.
     Welcome(Generation, Box<Welcome>),
     /// The handshake failed.
     Refused(Generation, HandshakeError),
-    /// The tools were listed again.
-    Tools(Generation, Result<ToolList, String>),
+    /// The tools were listed again, for somebody who waits for it or because the server said so.
+    Tools(Generation, Result<ToolList, String>, Option<Refresher>),
 }
+
+/// Whoever waits for the tools to be listed again.
+pub(super) type Refresher = oneshot::Sender<Result<(), String>>;
 
 /// What is known after the handshake.
 #[derive(Debug)]
@@ -79,7 +85,7 @@ impl Running {
                 let _ = stdio::read_lines(pipes.stdout, MAX_MESSAGE, each).await;
                 tokio::spawn(async move {
                     sleep(ALIVE_AFTER).await;
-                    let _ = news.send(News::OutputClosed(generation)).await;
+                    let _ = news.send(News::PipeClosed(generation, "output")).await;
                 });
             }
         });
@@ -91,10 +97,16 @@ impl Running {
             }
         });
         let writer = tokio::spawn({
-            let connection = Arc::clone(&connection);
-            // An error here is the death of the process, which is learned of from the process.
+            let (connection, news) = (Arc::clone(&connection), news.clone());
             async move {
-                let _ = stdio::write_frames(&connection.outbox, pipes.stdin).await;
+                if stdio::write_frames(&connection.outbox, pipes.stdin)
+                    .await
+                    .is_err()
+                {
+                    // As a rule the process has ended, and says so itself.
+                    sleep(ALIVE_AFTER).await;
+                    let _ = news.send(News::PipeClosed(generation, "input")).await;
+                }
             }
         });
         let talker = tokio::spawn(talk(Arc::clone(&connection), generation, news.clone()));
@@ -122,12 +134,18 @@ impl Running {
     }
 
     /// Lists the tools again, and tells the actor.
-    pub(super) fn list_again(&self, info: Arc<ServerInfo>, news: &mpsc::Sender<News>) {
+    pub(super) fn list_again(
+        &self,
+        info: Arc<ServerInfo>,
+        refresher: Refresher,
+        news: &mpsc::Sender<News>,
+    ) {
         let (connection, generation, news) =
             (Arc::clone(&self.connection), self.generation, news.clone());
         tokio::spawn(async move {
-            let tools = handshake::list_tools(&connection, &info).await;
-            let _ = news.send(News::Tools(generation, tools)).await;
+            let tools = list(&connection, &info).await;
+            let news_of_it = News::Tools(generation, tools, Some(refresher));
+            let _ = news.send(news_of_it).await;
         });
     }
 
@@ -173,11 +191,22 @@ async fn talk(connection: Arc<Connection>, generation: Generation, news: mpsc::S
     loop {
         connection.tools_changed.notified().await;
         sleep(LIST_PAUSE).await;
-        let tools = handshake::list_tools(&connection, &info).await;
-        if news.send(News::Tools(generation, tools)).await.is_err() {
+        let tools = list(&connection, &info).await;
+        if news
+            .send(News::Tools(generation, tools, None))
+            .await
+            .is_err()
+        {
             return;
         }
     }
+}
+
+/// The tools, asked for once more. The first time is bounded by the start of the server.
+async fn list(connection: &Arc<Connection>, info: &ServerInfo) -> Result<ToolList, String> {
+    timeout(LIST_TIMEOUT, handshake::list_tools(connection, info))
+        .await
+        .unwrap_or_else(|_| Err(format!("no answer within {LIST_TIMEOUT:?}")))
 }
 
 fn log_text(line: &Line) -> String {

@@ -11,6 +11,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+/// A caller waits this long for the next try, and no longer.
+const WORTH_WAITING: Duration = Duration::from_secs(5);
+
 /// A server's process as it is now.
 #[derive(Debug, Clone)]
 pub struct Status {
@@ -109,18 +112,15 @@ impl Status {
             }
             State::Failed => Readiness::Refused(self.cause()),
             State::CrashLoop { .. } => {
-                let cause = self.cause();
-                let retry_after = self
-                    .next_try
-                    .and_then(|at| at.duration_since(SystemTime::now()).ok());
-                Readiness::Refused(
-                    Failure {
-                        reason: Reason::CrashLoop,
-                        message: format!("the server keeps ending: {}", cause.message),
-                        details: cause.details,
-                    }
-                    .with(|details| details.retry_after = retry_after),
-                )
+                let failure = self.refusal();
+                Readiness::Refused(Failure {
+                    reason: Reason::CrashLoop,
+                    message: format!("the server keeps ending: {}", failure.message),
+                    ..failure
+                })
+            }
+            State::Backoff { .. } if self.next_try_in() > WORTH_WAITING => {
+                Readiness::Refused(self.refusal())
             }
             State::Stopping { .. } if !self.wanted => Readiness::Refused(Failure::new(
                 Reason::ServerStopped,
@@ -136,7 +136,8 @@ impl Status {
     /// Whether nothing more will happen by itself soon.
     pub fn is_settled(&self, command: Command) -> bool {
         match command {
-            Command::Stop => matches!(self.state, State::Stopped),
+            // Somebody may want it again before it is gone.
+            Command::Stop => matches!(self.state, State::Stopped) || self.wanted,
             Command::Start | Command::Restart => {
                 matches!(
                     self.state,
@@ -144,6 +145,18 @@ impl Status {
                 ) || self.connection.is_some()
             }
         }
+    }
+
+    /// Why it does not run, and when it will be tried again.
+    pub fn refusal(&self) -> Failure {
+        let retry_after = Some(self.next_try_in());
+        self.cause()
+            .with(|details| details.retry_after = retry_after)
+    }
+
+    fn next_try_in(&self) -> Duration {
+        let left = |at: SystemTime| at.duration_since(SystemTime::now()).ok();
+        self.next_try.and_then(left).unwrap_or_default()
     }
 
     fn cause(&self) -> Failure {

@@ -11,6 +11,9 @@ use tokio::sync::Notify;
 /// What may wait to be written to one server.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
+/// What a frame costs besides its bytes.
+const OVERHEAD: usize = 128;
+
 /// One message, with its end of line.
 #[derive(Debug)]
 pub struct Frame {
@@ -18,6 +21,12 @@ pub struct Frame {
     pub id: Option<u64>,
     /// The bytes.
     pub bytes: Bytes,
+}
+
+impl Frame {
+    fn cost(&self) -> usize {
+        self.bytes.len() + OVERHEAD
+    }
 }
 
 /// Why a frame was not taken.
@@ -43,6 +52,13 @@ struct Queue {
     closed: bool,
 }
 
+impl Queue {
+    fn push(&mut self, frame: Frame) {
+        self.bytes += frame.cost();
+        self.frames.push_back(frame);
+    }
+}
+
 impl Outbox {
     /// Puts a frame at the end.
     pub fn push(&self, frame: Frame) -> Result<(), PushError> {
@@ -51,14 +67,24 @@ impl Outbox {
             return Err(PushError::Closed);
         }
         // One frame always fits, however large.
-        if !queue.frames.is_empty() && queue.bytes + frame.bytes.len() > MAX_BYTES {
+        if !queue.frames.is_empty() && queue.bytes + frame.cost() > MAX_BYTES {
             return Err(PushError::Full);
         }
-        queue.bytes += frame.bytes.len();
-        queue.frames.push_back(frame);
+        queue.push(frame);
         drop(queue);
         self.filled.notify_one();
         Ok(())
+    }
+
+    /// Puts a frame at the end, however much waits there: for what must not be lost and is bounded
+    /// by what was pushed before.
+    pub fn push_always(&self, frame: Frame) {
+        let mut queue = self.queue.lock();
+        if !queue.closed {
+            queue.push(frame);
+            drop(queue);
+            self.filled.notify_one();
+        }
     }
 
     /// Takes back a request that has not been handed to the system. True if it was still here.
@@ -68,7 +94,7 @@ impl Outbox {
             return false;
         };
         if let Some(frame) = queue.frames.remove(at) {
-            queue.bytes -= frame.bytes.len();
+            queue.bytes -= frame.cost();
         }
         true
     }
@@ -95,8 +121,12 @@ impl Outbox {
                 }
                 if !queue.frames.is_empty() {
                     let n = queue.frames.len().min(max);
-                    batch.extend(queue.frames.drain(..n).map(|frame| frame.bytes));
-                    queue.bytes -= batch.iter().map(Bytes::len).sum::<usize>();
+                    for _ in 0..n {
+                        if let Some(frame) = queue.frames.pop_front() {
+                            queue.bytes -= frame.cost();
+                            batch.push(frame.bytes);
+                        }
+                    }
                     return true;
                 }
             }
@@ -138,5 +168,7 @@ mod tests {
         assert_eq!(outbox.push(frame(2, 1)), Err(PushError::Full));
         assert!(outbox.take_back(1));
         outbox.push(frame(3, MAX_BYTES)).unwrap();
+        outbox.push_always(frame(4, 1));
+        assert_eq!(outbox.close(), [3, 4]);
     }
 }

@@ -33,6 +33,7 @@ const PURE: &[&str] = &[
     "mcp/tools.rs",
     "transport/lines.rs",
     "face/sniff.rs",
+    "catalog/schema.rs",
     "catalog/search.rs",
     "nearest.rs",
 ];

@@ -44,6 +44,36 @@ async fn every_spelling_of_a_name_finds_its_tool() {
 }
 
 #[tokio::test]
+async fn servers_whose_names_differ_only_in_case_are_told_apart() {
+    let home = Home::new();
+    let named = |name: &str| {
+        let mut server = test_server(&["--env-tool"]);
+        server["env"] = json!({"WHO": format!("<{name}>")});
+        server
+    };
+    let names = ["GitHub", "github", "GITHUB", "github-2"];
+    home.configure(&servers(&names.map(|name| (name, named(name)))));
+    let daemon = home.start();
+    let nexus = daemon.client().await;
+    let tools = nexus.tools().list().await.unwrap().tools;
+    let tools: Vec<_> = tools
+        .into_iter()
+        .filter(|tool| tool.tool == "env")
+        .collect();
+    assert_eq!(tools.len(), names.len());
+    for tool in tools {
+        // By the name that agents see, and by the name that people wrote.
+        for name in [tool.name.clone(), tool.dotted()] {
+            let told = nexus.tools().call(&name, json!({})).await.unwrap().text();
+            assert!(
+                told.contains(&format!("<{}>", tool.server)),
+                "{name}: {told}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_name_that_is_not_known_brings_the_nearest() {
     let daemon = start_with(&[]);
     let nexus = daemon.client().await;

@@ -230,6 +230,35 @@ async fn a_server_that_closes_its_output_is_started_again() {
 }
 
 #[tokio::test]
+async fn a_server_that_closes_its_input_is_started_again() {
+    let daemon = start_with(&["--fault", "close-stdin@1"]);
+    let nexus = daemon.client().await;
+    works(&nexus).await;
+    let failure = fails(&nexus, "t.echo", json!({"message": "x"})).await;
+    assert!(
+        failure.message.contains("closed its input"),
+        "{}",
+        failure.message
+    );
+    works(&nexus).await;
+    let server = server_when(&nexus, "t", |s| s.state == ServerState::Ready).await;
+    assert!(server.restarts >= 1);
+}
+
+#[tokio::test]
+async fn whoever_waits_for_a_start_that_fails_is_told_why() {
+    let home = Home::new();
+    let mut server = test_server(&["--fault", "init-hang"]);
+    server["start_timeout"] = json!(0.5);
+    home.configure(&servers(&[("t", server)]));
+    let daemon = home.start();
+    let nexus = daemon.client().await;
+    let failure = fails(&nexus, "t.add", two()).await;
+    assert_eq!(failure.reason, Reason::HandshakeFailed, "{failure:?}");
+    assert!(failure.details.retry_after.is_some());
+}
+
+#[tokio::test]
 async fn new_tools_are_found_when_the_server_says_so() {
     let daemon = start_with(&["--fault", "list-changed"]);
     let nexus = daemon.client().await;

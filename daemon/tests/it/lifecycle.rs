@@ -103,6 +103,22 @@ async fn a_server_can_be_stopped_started_and_restarted() {
 }
 
 #[tokio::test]
+async fn a_stop_that_somebody_takes_back_is_not_waited_for() {
+    let daemon = start_with(&["--fault", "ignore-term"]);
+    let nexus = daemon.client().await;
+    server_when(&nexus, "t", |s| s.state == ServerState::Ready).await;
+    let stop = tokio::spawn({
+        let nexus = nexus.clone();
+        async move { nexus.servers().stop("t", Wait::Done).await }
+    });
+    server_when(&nexus, "t", |s| s.state == ServerState::Stopping).await;
+    nexus.servers().start("t", Wait::No).await.unwrap();
+    stop.await.unwrap().unwrap();
+    let server = nexus.servers().get("t").await.unwrap();
+    assert!(server.wanted);
+}
+
+#[tokio::test]
 async fn the_end_leaves_no_process_and_no_socket() {
     for signal in [Signal::TERM, Signal::INT] {
         let mut daemon = start_with(&[]);

@@ -69,6 +69,37 @@ async fn a_bad_file_changes_nothing_and_says_where() {
 }
 
 #[tokio::test]
+async fn a_file_that_has_gone_changes_nothing() {
+    let home = Home::new();
+    home.configure(&servers(&[("t", test_server(&[]))]));
+    let daemon = home.start();
+    let nexus = daemon.client().await;
+    fs::remove_file(daemon.home.config_file()).unwrap();
+    let error = nexus.daemon().reload().await.unwrap_err();
+    assert_eq!(error.reason(), Some(Reason::ConfigInvalid));
+    nexus
+        .tools()
+        .call("t.add", json!({"a": 1, "b": 1}))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn another_program_has_other_tools() {
+    let home = Home::new();
+    home.configure(&servers(&[("t", test_server(&[]))]));
+    let daemon = home.start();
+    let nexus = daemon.client().await;
+    server_when(&nexus, "t", |s| s.state == ServerState::Ready).await;
+    daemon
+        .home
+        .configure(&servers(&[("t", test_server(&["--tools", "1"]))]));
+    nexus.daemon().reload().await.unwrap();
+    // It is waited for, not looked up among the tools of the old one.
+    nexus.tools().call("t.tool_0001", json!({})).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_hang_up_reloads() {
     let home = Home::new();
     home.configure(&servers(&[("t", test_server(&[]))]));

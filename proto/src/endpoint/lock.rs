@@ -32,19 +32,39 @@ impl Lock {
             let no_follow = rustix::fs::OFlags::NOFOLLOW.bits();
             options.mode(0o600).custom_flags(no_follow.cast_signed());
         }
-        let mut file = options.open(path).map_err(failed("open"))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(BindError::AlreadyRunning {
-                    pid: read_pid(&mut file),
-                });
+        loop {
+            let mut file = options.open(path).map_err(failed("open"))?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    return Err(BindError::AlreadyRunning {
+                        pid: read_pid(&mut file),
+                    });
+                }
+                Err(TryLockError::Error(source)) => return Err(failed("lock")(source)),
             }
-            Err(TryLockError::Error(source)) => return Err(failed("lock")(source)),
+            if is_still_there(&file, path) {
+                write_pid(&mut file).map_err(failed("write"))?;
+                return Ok(Self(file));
+            }
         }
-        write_pid(&mut file).map_err(failed("write"))?;
-        Ok(Self(file))
     }
+}
+
+/// Whether the file that was locked is the one that others will find.
+#[cfg(unix)]
+fn is_still_there(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let (Ok(ours), Ok(there)) = (file.metadata(), path.symlink_metadata()) else {
+        return false;
+    };
+    (ours.dev(), ours.ino()) == (there.dev(), there.ino())
+}
+
+/// A file that is open cannot be removed here.
+#[cfg(not(unix))]
+fn is_still_there(_file: &File, _path: &Path) -> bool {
+    true
 }
 
 fn write_pid(file: &mut File) -> std::io::Result<()> {

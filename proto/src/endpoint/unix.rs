@@ -84,6 +84,7 @@ pub(super) fn check_server(stream: &Stream) -> io::Result<()> {
 pub struct Listener {
     socket: SocketListener,
     path: PathBuf,
+    inode: (u64, u64),
     // Dropped last: the lock is held until the socket is gone.
     _lock: Lock,
 }
@@ -92,7 +93,9 @@ impl Listener {
     pub(super) fn bind(path: &Path) -> Result<Self, BindError> {
         let dir = path.parent().unwrap_or(Path::new("/"));
         private_directory(dir)?;
-        let lock = Lock::take(&path.with_extension("lock"))?;
+        let mut lock_path = path.as_os_str().to_owned();
+        lock_path.push(".lock");
+        let lock = Lock::take(Path::new(&lock_path))?;
         let failed = |attempt| {
             move |source| BindError::Io {
                 attempt,
@@ -123,9 +126,11 @@ impl Listener {
                     .create_tokio()
             })
             .map_err(failed("listen on"))?;
+        let inode = inode(path).map_err(failed("look at"))?;
         Ok(Self {
             socket,
             path: path.to_owned(),
+            inode,
             _lock: lock,
         })
     }
@@ -148,9 +153,15 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // It may be gone already, and then there is nothing to do.
-        let _ = fs::remove_file(&self.path);
+        // Whatever has taken its place meanwhile is not ours to remove.
+        if inode(&self.path).is_ok_and(|inode| inode == self.inode) {
+            let _ = fs::remove_file(&self.path);
+        }
     }
+}
+
+fn inode(path: &Path) -> io::Result<(u64, u64)> {
+    fs::symlink_metadata(path).map(|meta| (meta.dev(), meta.ino()))
 }
 
 /// Makes the directory if there is none, and refuses one that others could meddle with.
@@ -188,10 +199,13 @@ fn private_directory(dir: &Path) -> Result<(), BindError> {
     }
     let mode = meta.mode() & 0o7777;
     if mode & 0o022 != 0 {
-        return unsafe_because(
-            format!("is writable by others (mode {mode:04o})"),
-            format!("chmod 700 {}", dir.display()),
-        );
+        // A directory with the sticky bit is meant for everybody: it must stay so.
+        let hint = if mode & 0o1000 == 0 {
+            format!("chmod 700 {}", dir.display())
+        } else {
+            elsewhere
+        };
+        return unsafe_because(format!("is writable by others (mode {mode:04o})"), hint);
     }
     Ok(())
 }
@@ -286,12 +300,16 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("nexus");
         fs::create_dir(&dir).unwrap();
-        for mode in [0o777, 0o1777, 0o770] {
+        for (mode, what_to_do) in [
+            (0o777, "chmod 700 "),
+            (0o1777, "choose another place "),
+            (0o770, "chmod 700 "),
+        ] {
             fs::set_permissions(&dir, fs::Permissions::from_mode(mode)).unwrap();
             match Listener::bind(&dir.join("nexusd.sock")).unwrap_err() {
                 BindError::UnsafeDirectory { problem, hint, .. } => {
                     assert!(problem.contains("writable by others"), "{problem}");
-                    assert!(hint.starts_with("chmod 700 "), "{hint}");
+                    assert!(hint.starts_with(what_to_do), "{hint}");
                 }
                 other => panic!("{other}"),
             }

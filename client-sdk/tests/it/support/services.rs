@@ -109,6 +109,18 @@ impl tools_server::Tools for World {
         }))
     }
 
+    async fn get(&self, request: Request<v1::ToolsGetRequest>) -> Answer<v1::ToolsGetResponse> {
+        let name = request.into_inner().name;
+        let Some(name) = name.strip_prefix("demo.") else {
+            let failure = Failure::new(Reason::ServerNotFound, "there is no such server");
+            let failure = failure.with(|details| details.suggestion = Some("Demo".into()));
+            return Err(failure.into());
+        };
+        Ok(Response::new(v1::ToolsGetResponse {
+            tool: Some(tool(name)),
+        }))
+    }
+
     async fn search(
         &self,
         request: Request<v1::ToolsSearchRequest>,
