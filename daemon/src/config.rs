@@ -2,7 +2,10 @@
 
 mod file;
 
-use crate::process::{SpawnSpec, environment};
+use crate::{
+    process::{SpawnSpec, environment},
+    supervisor::health::HealthPolicy,
+};
 use nexus_proto::name::{Slug, unique_slugs};
 use serde_json::{Value, json};
 use std::{
@@ -59,6 +62,8 @@ pub struct ServerConfig {
     pub timeout: Duration,
     /// How long it may take to start.
     pub start_timeout: Duration,
+    /// How it is looked after while it runs.
+    pub health: HealthPolicy,
     /// Whether it is started with the daemon.
     pub auto_start: bool,
 }
@@ -110,6 +115,11 @@ impl Config {
                 "cwd": server.cwd,
                 "timeout": server.timeout.as_secs_f64(),
                 "start_timeout": server.start_timeout.as_secs_f64(),
+                "health": {
+                    "interval": server.health.interval.as_secs_f64(),
+                    "timeout": server.health.timeout.as_secs_f64(),
+                    "threshold": server.health.threshold,
+                },
                 "auto_start": server.auto_start,
                 "source": server.source,
             });
@@ -132,6 +142,7 @@ impl ServerConfig {
             cwd: None,
             timeout: CALL_TIMEOUT,
             start_timeout: START_TIMEOUT,
+            health: HealthPolicy::default(),
             auto_start: true,
         }
     }

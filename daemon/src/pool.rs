@@ -316,5 +316,6 @@ fn instance_spec(config: &ServerConfig) -> InstanceSpec {
         name: config.name.clone(),
         spawn: config.spawn_spec(),
         start_timeout: config.start_timeout,
+        health: config.health,
     }
 }

@@ -1,6 +1,7 @@
 //! Keeps one server process alive: a pure machine decides, an actor carries out.
 
 mod actor;
+pub mod health;
 pub mod log;
 pub mod machine;
 pub mod restart;

@@ -2,7 +2,10 @@
 
 use crate::{RawJson, Reason, Result};
 use nexus_proto::v1;
-use std::{fmt, time::SystemTime};
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
 
 /// One server of the pool.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +47,8 @@ pub struct Server {
     pub next_try: Option<SystemTime>,
     /// What works, but not as it should.
     pub warnings: Vec<String>,
+    /// How long it took to answer the last health check; `None` until there was one.
+    pub latency: Option<Duration>,
 }
 
 impl Server {
@@ -67,6 +72,7 @@ impl Server {
             last_failure: wire.last_failure.map(Into::into),
             next_try: wire.next_try.and_then(|at| at.try_into().ok()),
             warnings: wire.warnings,
+            latency: wire.latency.and_then(|time| time.try_into().ok()),
         })
     }
 }

@@ -51,6 +51,7 @@ pub(super) fn server(server: &Server) -> v1::Server {
         }),
         next_try: status.next_try.map(timestamp),
         warnings: warnings(&status),
+        latency: status.latency.and_then(|after| after.try_into().ok()),
     }
 }
 
@@ -77,6 +78,7 @@ fn state(status: &Status) -> v1::ServerState {
     match status.state {
         State::Stopped => v1::ServerState::Stopped,
         State::Starting { .. } => v1::ServerState::Starting,
+        State::Ready { .. } if status.silences > 0 => v1::ServerState::Degraded,
         State::Ready { .. } => v1::ServerState::Ready,
         State::Backoff { .. } => v1::ServerState::Backoff,
         State::CrashLoop { .. } => v1::ServerState::CrashLoop,

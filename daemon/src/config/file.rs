@@ -1,6 +1,7 @@
 //! Reads `mcp.json`, as agents write it.
 
 use super::{Config, ServerConfig, name_servers};
+use crate::supervisor::health::HealthPolicy;
 use serde::Deserialize;
 use serde_json::Value;
 use std::{
@@ -111,6 +112,7 @@ struct Entry {
     timeout: Option<f64>,
     #[serde(alias = "start_timeout")]
     start_timeout: Option<f64>,
+    health: Option<HealthEntry>,
     #[serde(default)]
     disabled: bool,
     enabled: Option<bool>,
@@ -118,6 +120,18 @@ struct Entry {
     auto_start: Option<bool>,
     #[serde(flatten)]
     unknown: BTreeMap<String, Value>,
+}
+
+/// `false` switches it off.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum HealthEntry {
+    Switch(bool),
+    Policy {
+        interval: Option<f64>,
+        timeout: Option<f64>,
+        threshold: Option<u32>,
+    },
 }
 
 #[derive(Deserialize)]
@@ -213,7 +227,24 @@ fn server(path: &Path, name: &str, entry: Entry) -> Result<ServerConfig, ConfigE
             }),
     };
     let defaults = ServerConfig::new(name, command);
+    let health = match entry.health {
+        None | Some(HealthEntry::Switch(true)) => defaults.health,
+        Some(HealthEntry::Switch(false)) => HealthPolicy {
+            interval: Duration::ZERO,
+            ..defaults.health
+        },
+        Some(HealthEntry::Policy {
+            interval,
+            timeout,
+            threshold,
+        }) => HealthPolicy {
+            interval: seconds(interval, defaults.health.interval)?,
+            timeout: seconds(timeout, defaults.health.timeout)?,
+            threshold: threshold.unwrap_or(defaults.health.threshold).max(1),
+        },
+    };
     Ok(ServerConfig {
+        health,
         source: Some(path.to_owned()),
         args: words,
         env: entry.env,
@@ -243,6 +274,7 @@ fn unknown_keys(server: &str, entry: &Entry) -> Vec<String> {
         "enabled",
         "auto_start",
         "url",
+        "health",
     ];
     let unknown = entry
         .unknown

@@ -72,6 +72,7 @@ pub struct Connection {
     table: Mutex<Table>,
     last_id: AtomicU64,
     oddities: AtomicU64,
+    received: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -120,6 +121,11 @@ impl Connection {
         self.oddities.load(Ordering::Relaxed)
     }
 
+    /// How many messages have come: a number that grows is a sign of life.
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
     /// Ends the connection: every request that waits gets its one outcome now.
     pub fn end(&self, cause: &Arc<Failure>) {
         // In this order: whoever finds the outbox closed finds the cause in the table.
@@ -144,7 +150,10 @@ impl Connection {
     pub fn receive(&self, line: Line) {
         match line {
             Line::Whole(line) => match envelope::parse(&line) {
-                Ok(message) => self.dispatch(message),
+                Ok(message) => {
+                    self.received.fetch_add(1, Ordering::Relaxed);
+                    self.dispatch(message);
+                }
                 Err(error) => self.spoiled(&line, &error),
             },
             Line::Oversized { head, tail, length } => {

@@ -1,6 +1,7 @@
 //! Carries out what the machine decides: one task for each server process.
 
 use super::{
+    health::{HealthPolicy, Probe, Verdict},
     log::LogRing,
     machine::{Action, Command, Event, Generation, Limits, Machine, Mono, Outcome, State},
     running::{News, Refresher, Running, Welcome},
@@ -35,6 +36,8 @@ pub struct InstanceSpec {
     pub spawn: SpawnSpec,
     /// How long the handshake may take.
     pub start_timeout: Duration,
+    /// How it is looked after while it runs.
+    pub health: HealthPolicy,
 }
 
 /// A server's process and the actor that keeps it alive.
@@ -202,7 +205,7 @@ impl Actor {
                             format!("the server closed its {which}"),
                         )
                     });
-                    self.step(Event::PipeClosed(generation));
+                    self.step(Event::GaveUp(generation));
                 }
             }
             News::Welcome(generation, welcome) => self.welcomed(generation, *welcome),
@@ -215,6 +218,11 @@ impl Actor {
                     self.step(Event::HandshakeFailed(generation));
                 }
             }
+            News::Health(generation, verdict, probe) => {
+                if self.is_current(generation) {
+                    self.probed(generation, verdict, probe);
+                }
+            }
             News::Tools(generation, tools, refresher) => {
                 if !self.is_current(generation) {
                     return;
@@ -224,6 +232,33 @@ impl Actor {
                 if let Some(refresher) = refresher {
                     let _ = refresher.send(answer);
                 }
+            }
+        }
+    }
+
+    fn probed(&mut self, generation: Generation, verdict: Verdict, probe: Probe) {
+        self.publish.send_if_modified(|status| {
+            if let Probe::Answered(after) = probe {
+                status.latency = Some(after);
+            }
+            let was_doubtful = status.silences > 0;
+            status.silences = match verdict {
+                Verdict::Doubtful(silences) => silences,
+                Verdict::Alive | Verdict::Hung => 0,
+            };
+            // How fast it answered is no news.
+            was_doubtful || status.silences > 0
+        });
+        match verdict {
+            Verdict::Alive => {}
+            Verdict::Doubtful(silences) => {
+                warn!(server = self.spec.name, silences, "does not answer");
+            }
+            Verdict::Hung => {
+                let message = "the server hung: it left every question whether it lives unanswered";
+                self.failing
+                    .get_or_insert_with(|| Failure::new(Reason::ServerHung, message));
+                self.step(Event::GaveUp(generation));
             }
         }
     }
@@ -318,6 +353,8 @@ impl Actor {
         self.publish.send_modify(|status| {
             status.connection = None;
             status.pid = None;
+            status.silences = 0;
+            status.latency = None;
         });
         self.step(Event::Exited(generation));
     }
@@ -367,7 +404,14 @@ impl Actor {
     }
 
     fn spawn(&mut self, generation: Generation) -> Option<Event> {
-        match Running::start(&self.spec.spawn, generation, &self.log, &self.news_sender) {
+        let started = Running::start(
+            &self.spec.spawn,
+            self.spec.health,
+            generation,
+            &self.log,
+            &self.news_sender,
+        );
+        match started {
             Ok(running) => {
                 let pid = running.process.pid();
                 info!(server = self.spec.name, pid, "started");

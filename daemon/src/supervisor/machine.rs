@@ -151,8 +151,8 @@ pub enum Event {
     Ready(Generation),
     /// The handshake failed.
     HandshakeFailed(Generation),
-    /// The process has closed its input or its output. It may live, but there is no talking to it.
-    PipeClosed(Generation),
+    /// The process may live, but there is no talking to it: it has closed a pipe, or hangs.
+    GaveUp(Generation),
     /// The process has ended.
     Exited(Generation),
     /// Time has passed.
@@ -283,7 +283,7 @@ impl Machine {
             Event::HandshakeFailed(g) if self.is_starting(g) => {
                 Some(self.begin_stop(now, Then::Recover(Run::NeverReady)))
             }
-            Event::PipeClosed(g) if g == self.generation => self.pipe_closed(now),
+            Event::GaveUp(g) if g == self.generation => self.give_up(now),
             Event::Exited(g) if g == self.generation => self.exited(now),
             // News of an earlier process, or of one that is being ended anyway.
             _ => None,
@@ -334,7 +334,7 @@ impl Machine {
         }
     }
 
-    fn pipe_closed(&mut self, now: Mono) -> Option<Action> {
+    fn give_up(&mut self, now: Mono) -> Option<Action> {
         let run = self.run(now)?;
         self.state = State::Stopping {
             step: StopStep::Killed,

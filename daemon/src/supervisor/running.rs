@@ -1,6 +1,7 @@
 //! One process while it runs: its pipes, its connection, and the tasks that serve them.
 
 use super::{
+    health::{Health, HealthPolicy, Probe, Verdict},
     log::{LogRing, MAX_LINE},
     machine::Generation,
 };
@@ -17,7 +18,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 /// How long the last words of a process may take to arrive after it has ended. A grandchild that
@@ -42,6 +43,8 @@ pub(super) enum News {
     Welcome(Generation, Box<Welcome>),
     /// The handshake failed.
     Refused(Generation, HandshakeError),
+    /// An idle server was asked whether it lives.
+    Health(Generation, Verdict, Probe),
     /// The tools were listed again, for somebody who waits for it or because the server said so.
     Tools(Generation, Result<ToolList, String>, Option<Refresher>),
 }
@@ -71,6 +74,7 @@ pub(super) struct Running {
 impl Running {
     pub(super) fn start(
         spec: &SpawnSpec,
+        health: HealthPolicy,
         generation: Generation,
         log: &Arc<LogRing>,
         news: &mpsc::Sender<News>,
@@ -109,7 +113,12 @@ impl Running {
                 }
             }
         });
-        let talker = tokio::spawn(talk(Arc::clone(&connection), generation, news.clone()));
+        let talker = tokio::spawn(talk(
+            Arc::clone(&connection),
+            generation,
+            health,
+            news.clone(),
+        ));
         Ok(Self {
             process,
             connection,
@@ -167,8 +176,14 @@ impl Drop for Running {
     }
 }
 
-/// The handshake, and after it the lists whenever the server says that they have changed.
-async fn talk(connection: Arc<Connection>, generation: Generation, news: mpsc::Sender<News>) {
+/// The handshake, and after it what keeps an idle connection good: the lists whenever the server says
+/// that they have changed, and a question now and then whether it lives.
+async fn talk(
+    connection: Arc<Connection>,
+    generation: Generation,
+    health: HealthPolicy,
+    news: mpsc::Sender<News>,
+) {
     let info = match handshake::introduce(&connection).await {
         Ok(info) => info,
         Err(error) => {
@@ -188,15 +203,61 @@ async fn talk(connection: Arc<Connection>, generation: Generation, news: mpsc::S
     {
         return;
     }
+    tokio::join!(
+        keep_listed(&connection, generation, &info, &news),
+        keep_probing(&connection, generation, health, &news),
+    );
+}
+
+async fn keep_listed(
+    connection: &Arc<Connection>,
+    generation: Generation,
+    info: &ServerInfo,
+    news: &mpsc::Sender<News>,
+) {
     loop {
         connection.tools_changed.notified().await;
         sleep(LIST_PAUSE).await;
-        let tools = list(&connection, &info).await;
+        let tools = list(connection, info).await;
         if news
             .send(News::Tools(generation, tools, None))
             .await
             .is_err()
         {
+            return;
+        }
+    }
+}
+
+async fn keep_probing(
+    connection: &Arc<Connection>,
+    generation: Generation,
+    policy: HealthPolicy,
+    news: &mpsc::Sender<News>,
+) {
+    if policy.interval.is_zero() {
+        return;
+    }
+    let mut health = Health::new(policy);
+    loop {
+        sleep(health.pause()).await;
+        if !health.wants_probe(connection.received(), connection.in_flight() > 0) {
+            continue;
+        }
+        let Ok(question) = connection.request("ping", b"") else {
+            return;
+        };
+        let asked = Instant::now();
+        // An error is an answer too.
+        let answered = timeout(policy.timeout, question).await.is_ok();
+        let probe = if answered {
+            Probe::Answered(asked.elapsed())
+        } else {
+            Probe::Silent(asked.elapsed())
+        };
+        let verdict = health.judge(probe);
+        let told = news.send(News::Health(generation, verdict, probe)).await;
+        if told.is_err() || verdict == Verdict::Hung {
             return;
         }
     }

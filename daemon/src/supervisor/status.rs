@@ -40,6 +40,10 @@ pub struct Status {
     pub tools: Option<Arc<ToolList>>,
     /// Why its tools could not be listed.
     pub list_error: Option<String>,
+    /// How many questions whether it lives it has left unanswered.
+    pub silences: u32,
+    /// How long the last answer took.
+    pub latency: Option<Duration>,
     /// Why it last ended or could not start.
     pub last_failure: Option<Arc<PastFailure>>,
 }
@@ -79,6 +83,8 @@ impl Status {
             info: None,
             tools: None,
             list_error: None,
+            silences: 0,
+            latency: None,
             last_failure: None,
         }
     }

@@ -21,13 +21,18 @@ const LAYERS: &[&[&str]] = &[
 /// Beside the layers, for anybody to use. They use nothing but each other.
 const BESIDE: &[&str] = &["config", "nearest", "platform", "shutdown", "telemetry"];
 
-/// The one exception: a config becomes something to run.
-const EXCEPTIONS: &[(&str, &str)] = &[("config", "process"), ("face", "api")];
+/// A config becomes something to run and to look after; the door needs what the API shares.
+const EXCEPTIONS: &[(&str, &str)] = &[
+    ("config", "process"),
+    ("config", "supervisor"),
+    ("face", "api"),
+];
 
 /// Decisions without a clock, without dice, without I/O.
 const PURE: &[&str] = &[
     "supervisor/machine.rs",
     "supervisor/restart.rs",
+    "supervisor/health.rs",
     "mcp/envelope.rs",
     "mcp/outgoing.rs",
     "mcp/tools.rs",

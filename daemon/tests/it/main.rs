@@ -6,6 +6,7 @@ mod arrows;
 mod calls;
 mod endpoint;
 mod faults;
+mod health;
 mod lifecycle;
 mod reload;
 mod support;

@@ -30,6 +30,9 @@ pub(super) fn text(output: &Output, server: &Server, now: SystemTime) -> String 
         row("pid", &pid.to_string());
     }
     row("restarts", &server.restarts.to_string());
+    if let Some(latency) = server.latency {
+        row("health", &format!("answered in {}", time::short(latency)));
+    }
     let calls = format!("{} ({} under way)", server.calls, server.in_flight);
     row("calls", &calls);
     row("tools", &server.tools.to_string());

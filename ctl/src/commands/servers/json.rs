@@ -27,6 +27,7 @@ pub(in crate::commands) struct ServerJson<'a> {
     last_failure: Option<FailureJson<'a>>,
     next_try: Option<String>,
     warnings: &'a [String],
+    latency_seconds: Option<f64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -91,6 +92,7 @@ impl<'a> ServerJson<'a> {
             last_failure: server.last_failure.as_ref().map(FailureJson::new),
             next_try: server.next_try.map(time::rfc3339),
             warnings: &server.warnings,
+            latency_seconds: server.latency.map(|time| time.as_secs_f64()),
         }
     }
 }

@@ -38,7 +38,7 @@ fn late_news_of_an_earlier_generation_is_ignored() {
         Event::Exited(Generation(1)),
         Event::Ready(Generation(1)),
         Event::HandshakeFailed(Generation(1)),
-        Event::PipeClosed(Generation(1)),
+        Event::GaveUp(Generation(1)),
         Event::SpawnFailed(Generation(1)),
         Event::CannotSpawn(Generation(1)),
     ] {
@@ -115,7 +115,7 @@ fn a_stop_that_is_taken_back_ends_in_a_new_process() {
 #[test]
 fn a_server_that_closes_its_output_is_ended_and_comes_back() {
     let mut m = ready();
-    let action = m.step(at(2), Event::PipeClosed(Generation(1)));
+    let action = m.step(at(2), Event::GaveUp(Generation(1)));
     assert_eq!(action, Some(Action::Kill(Generation(1))));
     let action = m.step(at(2), Event::Exited(Generation(1)));
     assert_eq!(action, Some(Action::Spawn(Generation(2))));
@@ -152,7 +152,7 @@ impl World {
             events.extend([
                 Event::Ready(child),
                 Event::HandshakeFailed(child),
-                Event::PipeClosed(child),
+                Event::GaveUp(child),
                 Event::Exited(child),
             ]);
             events.extend([Event::CannotSpawn(child), Event::SpawnFailed(child)]);

@@ -1,0 +1,111 @@
+//! Servers that live but do not answer.
+
+use crate::support::{Daemon, Home, server_when, servers, test_server};
+use nexus_client::{Error, Reason, ServerState};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+/// A daemon whose one server is asked often, so that tests need not wait.
+fn start_watched(args: &[&str]) -> Daemon {
+    let home = Home::new();
+    let mut server = test_server(args);
+    server["health"] = json!({"interval": 0.05, "timeout": 0.2, "threshold": 3});
+    home.configure(&servers(&[("t", server)]));
+    home.start()
+}
+
+fn signal(pid: u32, signal: Signal) {
+    kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), signal).unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_is_doubted_then_ended_and_started_again() {
+    let daemon = start_watched(&[]);
+    let nexus = daemon.client().await;
+    let server = server_when(&nexus, "t", |s| s.state == ServerState::Ready).await;
+    let pid = server.pid.unwrap();
+    signal(pid, Signal::STOP);
+    server_when(&nexus, "t", |s| s.state == ServerState::Degraded).await;
+    let server = server_when(&nexus, "t", |s| {
+        s.state == ServerState::Ready && s.pid != Some(pid)
+    })
+    .await;
+    assert_eq!(server.restarts, 1);
+    assert_eq!(
+        server.last_failure.unwrap().reason,
+        Some(Reason::ServerHung)
+    );
+    crate::support::wait_until_gone(pid);
+    nexus
+        .tools()
+        .call("t.add", json!({"a": 1, "b": 1}))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_comes_back_to_itself_is_left_alone() {
+    let daemon = start_watched(&[]);
+    let nexus = daemon.client().await;
+    let server = server_when(&nexus, "t", |s| s.state == ServerState::Ready).await;
+    let pid = server.pid.unwrap();
+    signal(pid, Signal::STOP);
+    server_when(&nexus, "t", |s| s.state == ServerState::Degraded).await;
+    signal(pid, Signal::CONT);
+    let server = server_when(&nexus, "t", |s| s.state == ServerState::Ready).await;
+    assert_eq!((server.pid, server.restarts), (Some(pid), 0));
+}
+
+#[tokio::test]
+async fn a_server_that_works_is_busy_and_not_hung() {
+    let home = Home::new();
+    let mut server = test_server(&["--fault", "hang-all@1"]);
+    server["health"] = json!({"interval": 0.05, "timeout": 0.05, "threshold": 1});
+    server["timeout"] = json!(1);
+    home.configure(&servers(&[("t", server)]));
+    let daemon = home.start();
+    let nexus = daemon.client().await;
+    let before = nexus.servers().get("t").await.unwrap().generation;
+    // One call is answered; after that it says nothing, but while it has a call it is not asked.
+    nexus
+        .tools()
+        .call("t.add", json!({"a": 1, "b": 1}))
+        .await
+        .unwrap();
+    let outcome = nexus.tools().call("t.add", json!({"a": 1, "b": 1})).await;
+    match outcome {
+        // It was given the whole of its time,
+        Err(Error::Failed(failure)) if failure.reason == Reason::Deadline => {}
+        // or was found out before the call came.
+        Err(Error::Failed(failure)) if failure.reason == Reason::ServerHung => {}
+        Ok(_) => assert!(nexus.servers().get("t").await.unwrap().generation > before),
+        other => panic!("{other:?}"),
+    }
+    // Once it is idle it is.
+    server_when(&nexus, "t", |s| {
+        s.last_failure.as_ref().and_then(|past| past.reason) == Some(Reason::ServerHung)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_long_call_does_not_cost_a_server_its_life() {
+    let daemon = start_watched(&[]);
+    let nexus = daemon.client().await;
+    let arguments = json!({"duration": 2, "steps": 1});
+    nexus
+        .tools()
+        .call("t.slow_operation", arguments)
+        .await
+        .unwrap();
+    assert_eq!(nexus.servers().get("t").await.unwrap().restarts, 0);
+}
+
+#[tokio::test]
+async fn how_fast_a_server_answers_is_known() {
+    let daemon = start_watched(&[]);
+    let nexus = daemon.client().await;
+    while nexus.servers().get("t").await.unwrap().latency.is_none() {
+        tokio::task::yield_now().await;
+    }
+}
