@@ -59,4 +59,11 @@ pub(crate) enum Internal {
         #[command(flatten)]
         options: nexus_test_server::Options,
     },
+    /// What ends the servers of a daemon that could not.
+    #[cfg(unix)]
+    #[command(name = crate::GUARDIAN, hide = true)]
+    Guardian {
+        /// The mark of what belongs to the daemon.
+        cookie: String,
+    },
 }

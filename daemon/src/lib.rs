@@ -20,6 +20,9 @@ pub mod transport;
 /// The hidden command that makes the daemon's own binary the demo server.
 pub const DEMO_SERVER: &str = "demo-server";
 
+/// The hidden command that makes it the guardian of another.
+pub const GUARDIAN: &str = "guardian";
+
 use args::{Args, Internal};
 use config::Config;
 use run::RunError;
@@ -35,11 +38,18 @@ const EX_CONFIG: u8 = 78;
 
 /// Does what the command line says.
 pub fn start(args: &Args) -> ExitCode {
-    if let Some(Internal::DemoServer { options }) = &args.internal {
-        return match nexus_test_server::run_stdio(options.clone()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => fail(&error, None),
-        };
+    let internal = match &args.internal {
+        Some(Internal::DemoServer { options }) => {
+            Some(nexus_test_server::run_stdio(options.clone()))
+        }
+        #[cfg(unix)]
+        Some(Internal::Guardian { cookie }) => Some(process::guardian::run(cookie)),
+        None => None,
+    };
+    match internal {
+        Some(Ok(())) => return ExitCode::SUCCESS,
+        Some(Err(error)) => return fail(&error, None),
+        None => {}
     }
     if args.check {
         return check(args);

@@ -2,6 +2,10 @@
 
 mod command;
 #[cfg(unix)]
+mod cookie;
+#[cfg(unix)]
+pub mod guardian;
+#[cfg(unix)]
 mod unix;
 #[cfg(windows)]
 mod windows;
@@ -81,8 +85,15 @@ impl Process {
             // Now or never: once its number is free, the group of that number may be another's.
             self.ended = true;
             self.group.kill();
+            self.group.forget();
         }
         Ok(status)
+    }
+
+    /// Ends what has left its group, after it has ended itself. It takes a look at every process of the
+    /// system: not for the thread that serves calls.
+    pub fn sweep(&self) -> impl FnOnce() -> usize + Send + 'static {
+        self.group.sweep()
     }
 
     /// Asks it and everything in its group to end.

@@ -94,6 +94,11 @@ pub async fn run(args: &Args) -> Result<(), RunError> {
         },
     })?;
 
+    #[cfg(unix)]
+    if let Err(error) = crate::process::guardian::start() {
+        warn!(%error, "no guardian: if this daemon is killed, servers may be left behind");
+    }
+
     let pool = Arc::new(Pool::new());
     let catalog = Arc::new(Catalog::new(Arc::clone(&pool)));
     let router = Arc::new(Router::new(Arc::clone(&catalog)));
@@ -161,6 +166,8 @@ pub async fn run(args: &Args) -> Result<(), RunError> {
     for watcher in watchers {
         watcher.abort();
     }
+    #[cfg(unix)]
+    crate::process::guardian::release();
     info!("stopped");
     drop(listener);
     Ok(())

@@ -1,20 +1,36 @@
 //! Unix: a process group of its own, and the parent's death is the child's.
 
-use super::command::SpawnSpec;
+use super::{command::SpawnSpec, cookie, guardian};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
     io,
     os::unix::process::ExitStatusExt as _,
     path::Path,
     process::{ExitStatus, Stdio},
+    sync::atomic::{AtomicU64, Ordering},
 };
 use tokio::process::{Child, Command};
 
-/// A process group.
+/// A process group, and the mark of everything that was started from it.
 #[derive(Debug)]
-pub(super) struct Group(Option<Pid>);
+pub(super) struct Group {
+    pid: Option<Pid>,
+    cookie: Option<String>,
+}
 
 impl Group {
+    /// It has gone: its number may be another's soon.
+    pub(super) fn forget(&self) {
+        if let Some(group) = self.pid {
+            guardian::forget(group);
+        }
+    }
+
+    pub(super) fn sweep(&self) -> impl FnOnce() -> usize + Send + 'static {
+        let cookie = self.cookie.clone();
+        move || cookie.map_or(0, |cookie| cookie::sweep(&cookie))
+    }
+
     pub(super) fn terminate(&self) {
         self.signal(Signal::TERM);
     }
@@ -24,7 +40,7 @@ impl Group {
     }
 
     fn signal(&self, signal: Signal) {
-        if let Some(group) = self.0 {
+        if let Some(group) = self.pid {
             // It fails when nobody is left, which is what was wanted.
             let _ = kill_process_group(group, signal);
         }
@@ -49,9 +65,21 @@ pub(super) fn spawn(spec: &SpawnSpec, program: &Path) -> io::Result<(Child, Grou
     }
     #[cfg(target_os = "linux")]
     die_with_parent(&mut command);
+    let cookie = guardian::cookie().map(|cookie| {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        // Closed by a dot: the mark of the first is not the beginning of the tenth's.
+        format!("{cookie}.{n}.")
+    });
+    if let Some(cookie) = &cookie {
+        command.env(cookie::VARIABLE, cookie);
+    }
     let child = command.spawn()?;
-    let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
-    Ok((child, Group(group)))
+    let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    if let Some(group) = pid {
+        guardian::watch(group);
+    }
+    Ok((child, Group { pid, cookie }))
 }
 
 /// The child gets a SIGKILL when the thread that started it ends, so that has to be one that lives

@@ -338,6 +338,14 @@ impl Actor {
             details.stderr = stderr;
         }));
         running.connection.end(&failure);
+        let sweep = running.process.sweep();
+        let name = self.spec.name.clone();
+        tokio::task::spawn_blocking(move || {
+            let strays = sweep();
+            if strays > 0 {
+                info!(server = name, strays, "ended what it had left behind");
+            }
+        });
         drop(running);
         if asked_to {
             info!(server = self.spec.name, exit, "stopped");

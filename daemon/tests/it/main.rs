@@ -8,6 +8,7 @@ mod endpoint;
 mod faults;
 mod health;
 mod lifecycle;
+mod orphans;
 mod reload;
 mod support;
 mod wire;

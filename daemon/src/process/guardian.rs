@@ -1,0 +1,114 @@
+//! A second process of the same binary that outlives the daemon for a moment, whatever ends it, and
+//! takes with it what the daemon can no longer end: wrappers like `npx` and `sh -c` leave grandchildren,
+//! which the death of their parent does not reach.
+//!
+//! It holds the other end of a pipe. The daemon writes which process groups there are; when the pipe
+//! closes, they are ended, and so is everything that carries the daemon's mark.
+
+use super::cookie;
+use parking_lot::Mutex;
+use rustix::{
+    fs::{OFlags, fcntl_getfl, fcntl_setfl},
+    process::{Pid, Signal, kill_process_group},
+};
+use std::{
+    collections::BTreeSet,
+    io::{self, BufRead as _, Write as _},
+    os::unix::process::CommandExt as _,
+    process::{Child, Command, Stdio},
+    sync::{Arc, OnceLock, atomic::AtomicBool},
+};
+
+/// The daemon's side.
+#[derive(Debug)]
+pub struct Guardian {
+    child: Mutex<Child>,
+    cookie: String,
+}
+
+static GUARDIAN: OnceLock<Guardian> = OnceLock::new();
+
+/// Starts the guardian of this process, once.
+pub fn start() -> io::Result<()> {
+    if GUARDIAN.get().is_some() {
+        return Ok(());
+    }
+    let cookie = cookie::mint();
+    let child = Command::new(std::env::current_exe()?)
+        .arg(crate::GUARDIAN)
+        .arg(&cookie)
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        // What ends the daemon from a terminal is not to end the guardian.
+        .process_group(0)
+        .spawn()?;
+    if let Some(pipe) = &child.stdin {
+        // A guardian that does not read must not stop the daemon.
+        fcntl_setfl(pipe, fcntl_getfl(pipe)? | OFlags::NONBLOCK)?;
+    }
+    GUARDIAN.get_or_init(|| Guardian {
+        child: Mutex::new(child),
+        cookie,
+    });
+    Ok(())
+}
+
+/// The mark of everything that this daemon starts.
+pub(super) fn cookie() -> Option<&'static str> {
+    GUARDIAN.get().map(|guardian| guardian.cookie.as_str())
+}
+
+/// There is a process group to be ended if the daemon cannot.
+pub(super) fn watch(group: Pid) {
+    tell(&format!("+{}\n", group.as_raw_nonzero()));
+}
+
+/// A process group has gone.
+pub(super) fn forget(group: Pid) {
+    tell(&format!("-{}\n", group.as_raw_nonzero()));
+}
+
+/// Lets the guardian go, and waits until it has.
+pub fn release() {
+    if let Some(guardian) = GUARDIAN.get() {
+        let mut child = guardian.child.lock();
+        drop(child.stdin.take());
+        let _ = child.wait();
+    }
+}
+
+fn tell(line: &str) {
+    if let Some(guardian) = GUARDIAN.get()
+        && let Some(pipe) = &mut guardian.child.lock().stdin
+        && let Err(error) = pipe.write_all(line.as_bytes())
+    {
+        tracing::warn!(%error, "the guardian does not listen");
+    }
+}
+
+/// The guardian's side: waits for the daemon to end, and ends what it left.
+pub fn run(cookie: &str) -> io::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
+        // Only the end of the daemon ends it.
+        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    let mut groups = BTreeSet::new();
+    for line in io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        let group = line.get(1..).and_then(|number| number.parse::<i32>().ok());
+        match (line.as_bytes().first(), group) {
+            (Some(b'+'), Some(group)) => groups.insert(group),
+            (Some(b'-'), Some(group)) => groups.remove(&group),
+            _ => false,
+        };
+    }
+    for group in groups.into_iter().filter_map(Pid::from_raw) {
+        // It fails when nobody is left.
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    cookie::sweep(cookie);
+    Ok(())
+}
