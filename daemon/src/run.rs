@@ -123,12 +123,7 @@ pub async fn run(args: &Args) -> Result<(), RunError> {
     }
     // Before the door opens: nobody is to see servers that are not even being started.
     pool.apply(&config).await;
-    let listener = Arc::new(listener);
-    let door = tokio::spawn(door::serve(
-        Arc::clone(&listener),
-        routes,
-        Arc::clone(&context),
-    ));
+    let door = tokio::spawn(door::serve(listener, routes, Arc::clone(&context)));
     info!(
         pid = std::process::id(),
         endpoint = %endpoint,
@@ -156,6 +151,8 @@ pub async fn run(args: &Args) -> Result<(), RunError> {
 
     shutdown.close_api();
     door.abort();
+    // The socket goes with it.
+    let _ = door.await;
     // Whoever asked for the end is still to hear that it came.
     let gone = async {
         while context.connections() > 0 {
@@ -169,7 +166,6 @@ pub async fn run(args: &Args) -> Result<(), RunError> {
     #[cfg(unix)]
     crate::process::guardian::release();
     info!("stopped");
-    drop(listener);
     Ok(())
 }
 

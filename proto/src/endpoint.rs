@@ -107,6 +107,12 @@ pub enum AcceptError {
         /// Which user, and which process if that is known.
         who: String,
     },
+    /// Nobody could have come: the socket's file had been removed. It was made anew.
+    #[error("the socket had been removed, and was made anew")]
+    Restored,
+    /// The socket's file has been removed, and cannot be made anew.
+    #[error("the socket has been removed, and cannot be made anew")]
+    Lost(#[source] BindError),
     /// The system refused.
     #[error("cannot accept a connection")]
     Io(#[from] io::Error),

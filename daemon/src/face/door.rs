@@ -44,7 +44,7 @@ const NOT_HTTP_YET: &[u8] = b"HTTP/1.1 501 Not Implemented\r\ncontent-type: text
     this version of nexusd does not speak HTTP/1.1: use gRPC (nexusctl, nexus-client)\r\n\r\n";
 
 /// Lets clients in until it is dropped.
-pub async fn serve(listener: Arc<Listener>, routes: Routes, context: Arc<Context>) {
+pub async fn serve(mut listener: Listener, routes: Routes, context: Arc<Context>) {
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let Ok(place) = Arc::clone(&room).acquire_owned().await else {
@@ -62,7 +62,10 @@ pub async fn serve(listener: Arc<Listener>, routes: Routes, context: Arc<Context
                     drop(place);
                 });
             }
-            Err(refused @ AcceptError::Foreign { .. }) => warn!("{refused}"),
+            Err(told @ (AcceptError::Foreign { .. } | AcceptError::Restored)) => warn!("{told}"),
+            Err(AcceptError::Lost(error)) => {
+                warn!(%error, "the socket has been removed, and cannot be made anew");
+            }
             Err(AcceptError::Io(error)) => {
                 // Out of file descriptors, as a rule: it passes, and trying harder makes it worse.
                 warn!(%error, "cannot accept a connection");

@@ -107,6 +107,27 @@ fn a_path_that_is_too_long_is_refused() {
     );
 }
 
+#[tokio::test]
+async fn a_socket_that_somebody_removes_is_made_anew() {
+    let daemon = Home::new().start();
+    for everything in [false, true] {
+        let socket = daemon.home.socket();
+        if everything {
+            fs::remove_dir_all(socket.parent().unwrap()).unwrap();
+        } else {
+            fs::remove_file(&socket).unwrap();
+        }
+        let nexus = nexus_client::Nexus::builder()
+            .socket(&socket)
+            .wait_for_daemon(crate::support::PATIENCE);
+        nexus.connect().await.unwrap().ping().await.unwrap();
+        // It is still the only one.
+        let (code, text) = failure(&mut daemon.home.nexusd());
+        assert_eq!(code, Some(0));
+        assert!(text.contains("already running"), "{text}");
+    }
+}
+
 #[test]
 fn a_client_of_another_user_is_refused() {
     if !rustix::process::geteuid().is_root() {

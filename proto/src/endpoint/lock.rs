@@ -12,9 +12,15 @@ use std::{
 /// Held for the life of the daemon; the system lets go of it however the daemon ends. The file
 /// stays: a lock on a file that others may unlink is no lock.
 #[derive(Debug)]
-pub(super) struct Lock(#[expect(dead_code, reason = "held, not read")] File);
+pub(super) struct Lock(File);
 
 impl Lock {
+    /// Whether others who look for the lock find this one.
+    #[cfg(unix)]
+    pub(super) fn is_at(&self, path: &Path) -> bool {
+        is_still_there(&self.0, path)
+    }
+
     pub(super) fn take(path: &Path) -> Result<Self, BindError> {
         let failed = |attempt| {
             let path = path.to_owned();

@@ -16,6 +16,7 @@ use std::{
     io,
     os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _},
     path::{Path, PathBuf, absolute as absolute_path},
+    time::Duration,
 };
 
 /// What fits into `sockaddr_un`, less the closing zero.
@@ -86,69 +87,111 @@ pub struct Listener {
     path: PathBuf,
     inode: (u64, u64),
     // Dropped last: the lock is held until the socket is gone.
-    _lock: Lock,
+    lock: Lock,
 }
 
 impl Listener {
     pub(super) fn bind(path: &Path) -> Result<Self, BindError> {
         let dir = path.parent().unwrap_or(Path::new("/"));
         private_directory(dir)?;
-        let mut lock_path = path.as_os_str().to_owned();
-        lock_path.push(".lock");
-        let lock = Lock::take(Path::new(&lock_path))?;
-        let failed = |attempt| {
-            move |source| BindError::Io {
-                attempt,
-                path: path.to_owned(),
-                source,
-            }
-        };
-        match fs::symlink_metadata(path) {
-            // Whoever served it is gone: we have the lock.
-            Ok(meta) if meta.file_type().is_socket() => {
-                fs::remove_file(path).map_err(failed("remove the stale socket"))?;
-            }
-            Ok(_) => {
-                return Err(BindError::NotASocket {
-                    path: path.to_owned(),
-                });
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(failed("look at")(error)),
-        }
-        let socket = name(path)
-            .and_then(|name| {
-                // The mode is set before the socket has a name: it is never open to others.
-                ListenerOptions::new()
-                    .name(name)
-                    .mode(0o600)
-                    .reclaim_name(false)
-                    .create_tokio()
-            })
-            .map_err(failed("listen on"))?;
-        let inode = inode(path).map_err(failed("look at"))?;
+        let lock = Lock::take(&lock_path(path))?;
+        let (socket, inode) = listen(path)?;
         Ok(Self {
             socket,
             path: path.to_owned(),
             inode,
-            _lock: lock,
+            lock,
         })
     }
 
     /// The next connection. One from another user is an error, and is closed.
-    pub async fn accept(&self) -> Result<(Stream, Peer), AcceptError> {
-        let stream = self.socket.accept().await?;
-        let creds = stream.peer_creds()?;
-        let pid = creds.pid().map(i32::cast_unsigned);
-        if creds.euid() != Some(geteuid().as_raw()) {
-            let uid = creds.euid().map_or("?".to_owned(), |uid| uid.to_string());
-            let pid = pid.map_or("?".to_owned(), |pid| pid.to_string());
+    pub async fn accept(&mut self) -> Result<(Stream, Peer), AcceptError> {
+        loop {
+            let stream = tokio::select! {
+                stream = self.socket.accept() => stream?,
+                () = tokio::time::sleep(LOOK) => {
+                    self.restore()?;
+                    continue;
+                }
+            };
+            let creds = stream.peer_creds()?;
+            let pid = creds.pid().map(i32::cast_unsigned);
+            if creds.euid() == Some(geteuid().as_raw()) {
+                return Ok((stream, Peer { pid }));
+            }
+            let known = |n: Option<u32>| n.map_or("?".to_owned(), |n| n.to_string());
             return Err(AcceptError::Foreign {
-                who: format!("uid {uid}, pid {pid}"),
+                who: format!("uid {}, pid {}", known(creds.euid()), known(pid)),
             });
         }
-        Ok((stream, Peer { pid }))
     }
+
+    /// Makes the socket anew if its file is gone, as cleaners of temporary folders do. What another
+    /// daemon has put in its place is left alone.
+    fn restore(&mut self) -> Result<(), AcceptError> {
+        let missing = matches!(inode(&self.path), Err(e) if e.kind() == io::ErrorKind::NotFound);
+        if !missing {
+            return Ok(());
+        }
+        let anew = || {
+            private_directory(self.path.parent().unwrap_or(Path::new("/")))?;
+            let lock_path = lock_path(&self.path);
+            let lock = (!self.lock.is_at(&lock_path)).then(|| Lock::take(&lock_path));
+            Ok((lock.transpose()?, listen(&self.path)?))
+        };
+        let (lock, (socket, inode)) = anew().map_err(AcceptError::Lost)?;
+        self.socket = socket;
+        self.inode = inode;
+        if let Some(lock) = lock {
+            self.lock = lock;
+        }
+        Err(AcceptError::Restored)
+    }
+}
+
+/// How often a listener that nobody calls looks whether its socket is still there.
+const LOOK: Duration = Duration::from_secs(2);
+
+fn lock_path(path: &Path) -> PathBuf {
+    let mut lock = path.as_os_str().to_owned();
+    lock.push(".lock");
+    lock.into()
+}
+
+/// Makes the socket. Only for who holds the lock.
+fn listen(path: &Path) -> Result<(SocketListener, (u64, u64)), BindError> {
+    let failed = |attempt| {
+        move |source| BindError::Io {
+            attempt,
+            path: path.to_owned(),
+            source,
+        }
+    };
+    match fs::symlink_metadata(path) {
+        // Whoever served it is gone: we have the lock.
+        Ok(meta) if meta.file_type().is_socket() => {
+            fs::remove_file(path).map_err(failed("remove the stale socket"))?;
+        }
+        Ok(_) => {
+            return Err(BindError::NotASocket {
+                path: path.to_owned(),
+            });
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed("look at")(error)),
+    }
+    let socket = name(path)
+        .and_then(|name| {
+            // The mode is set before the socket has a name: it is never open to others.
+            ListenerOptions::new()
+                .name(name)
+                .mode(0o600)
+                .reclaim_name(false)
+                .create_tokio()
+        })
+        .map_err(failed("listen on"))?;
+    let inode = inode(path).map_err(failed("look at"))?;
+    Ok((socket, inode))
 }
 
 impl Drop for Listener {

@@ -106,7 +106,7 @@ impl Listener {
     }
 
     /// The next connection. One from another user is an error, and is closed.
-    pub async fn accept(&self) -> Result<(Stream, Peer), AcceptError> {
+    pub async fn accept(&mut self) -> Result<(Stream, Peer), AcceptError> {
         let stream = self.pipe.accept().await?;
         let pid = stream.peer_creds()?.pid();
         let sid = pid.map(user::sid_of_process).transpose()?;
