@@ -63,7 +63,7 @@ reasons! {
     ServerStopped = "SERVER_STOPPED" => FailedPrecondition,
     /// The server's process ended; `maybe_executed` says whether it had been sent the call.
     ServerExited = "SERVER_EXITED" => Unavailable,
-    /// The server lived, but answered nothing any more, and was ended.
+    /// The server lived, but there was no talking to it any more, and it was ended.
     ServerHung = "SERVER_HUNG" => Unavailable,
     /// The server keeps ending; it is tried again after `retry_after`.
     CrashLoop = "CRASH_LOOP" => Unavailable,

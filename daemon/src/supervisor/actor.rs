@@ -197,14 +197,10 @@ impl Actor {
 
     fn heard(&mut self, news: News) {
         match news {
-            News::PipeClosed(generation, which) => {
+            News::GaveUp(generation, why) => {
                 if self.is_current(generation) {
-                    self.failing.get_or_insert_with(|| {
-                        Failure::new(
-                            Reason::ProtocolError,
-                            format!("the server closed its {which}"),
-                        )
-                    });
+                    self.failing
+                        .get_or_insert_with(|| Failure::new(Reason::ServerHung, why));
                     self.step(Event::GaveUp(generation));
                 }
             }

@@ -14,7 +14,7 @@ use crate::{
     process::{Process, SpawnError, SpawnSpec},
     transport::{lines::Line, stdio},
 };
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
@@ -37,8 +37,8 @@ const LIST_PAUSE: Duration = Duration::from_millis(250);
 /// What the tasks of a process tell its actor.
 #[derive(Debug)]
 pub(super) enum News {
-    /// The process has closed its input or its output, and did not end with it.
-    PipeClosed(Generation, &'static str),
+    /// There is no talking to the process, though it lives: why.
+    GaveUp(Generation, &'static str),
     /// The handshake is done.
     Welcome(Generation, Box<Welcome>),
     /// The handshake failed.
@@ -89,7 +89,9 @@ impl Running {
                 let _ = stdio::read_lines(pipes.stdout, MAX_MESSAGE, each).await;
                 tokio::spawn(async move {
                     sleep(ALIVE_AFTER).await;
-                    let _ = news.send(News::PipeClosed(generation, "output")).await;
+                    let _ = news
+                        .send(News::GaveUp(generation, "the server closed its output"))
+                        .await;
                 });
             }
         });
@@ -103,14 +105,17 @@ impl Running {
         let writer = tokio::spawn({
             let (connection, news) = (Arc::clone(&connection), news.clone());
             async move {
-                if stdio::write_frames(&connection.outbox, pipes.stdin)
-                    .await
-                    .is_err()
-                {
+                let written =
+                    stdio::write_frames(&connection.outbox, pipes.stdin, health.timeout).await;
+                let Err(error) = written else { return };
+                let why = if error.kind() == io::ErrorKind::TimedOut {
+                    "the server does not read what it is sent"
+                } else {
                     // As a rule the process has ended, and says so itself.
                     sleep(ALIVE_AFTER).await;
-                    let _ = news.send(News::PipeClosed(generation, "input")).await;
-                }
+                    "the server closed its input"
+                };
+                let _ = news.send(News::GaveUp(generation, why)).await;
             }
         });
         let talker = tokio::spawn(talk(

@@ -4,9 +4,14 @@ use super::{
     lines::{Line, LineSplitter},
     outbox::Outbox,
 };
-use bytes::Bytes;
-use std::io::{self, IoSlice};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use std::{
+    io::{self, IoSlice},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
+    time::timeout,
+};
 
 /// How many frames go into one write.
 const BATCH: usize = 64;
@@ -36,28 +41,25 @@ pub async fn read_lines(
     Ok(())
 }
 
-/// Writes what the outbox holds until it is closed. Frames that wait together go out together.
-pub async fn write_frames(outbox: &Outbox, mut to: impl AsyncWrite + Unpin) -> io::Result<()> {
+/// Writes what the outbox holds until it is closed. Frames that wait together go out together. A
+/// reader that takes nothing at all for as long as `patience` is an error of the kind `TimedOut`.
+pub async fn write_frames(
+    outbox: &Outbox,
+    mut to: impl AsyncWrite + Unpin,
+    patience: Duration,
+) -> io::Result<()> {
     let mut batch = Vec::new();
     while outbox.next_batch(BATCH, &mut batch).await {
-        write_batch(&batch, &mut to).await?;
-        batch.clear();
-    }
-    Ok(())
-}
-
-async fn write_batch(batch: &[Bytes], to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
-    if let [one] = batch {
-        return to.write_all(one).await;
-    }
-    let mut slices: Vec<IoSlice<'_>> = batch.iter().map(|bytes| IoSlice::new(bytes)).collect();
-    let mut rest = &mut slices[..];
-    while !rest.is_empty() {
-        let n = to.write_vectored(rest).await?;
-        if n == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
+        let mut slices: Vec<IoSlice<'_>> = batch.iter().map(|bytes| IoSlice::new(bytes)).collect();
+        let mut rest = &mut slices[..];
+        while !rest.is_empty() {
+            let n = timeout(patience, to.write_vectored(rest)).await??;
+            if n == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            IoSlice::advance_slices(&mut rest, n);
         }
-        IoSlice::advance_slices(&mut rest, n);
+        batch.clear();
     }
     Ok(())
 }
@@ -66,6 +68,7 @@ async fn write_batch(batch: &[Bytes], to: &mut (impl AsyncWrite + Unpin)) -> io:
 mod tests {
     use super::*;
     use crate::transport::outbox::Frame;
+    use bytes::Bytes;
     use std::sync::Arc;
 
     #[tokio::test]
@@ -74,7 +77,7 @@ mod tests {
         let outbox = Arc::new(Outbox::default());
         let writer = tokio::spawn({
             let outbox = Arc::clone(&outbox);
-            async move { write_frames(&outbox, ours).await }
+            async move { write_frames(&outbox, ours, Duration::MAX).await }
         });
         let expected: Vec<String> = (0..500).map(|i| format!("{{\"n\":{i}}}")).collect();
         for text in &expected {
@@ -95,5 +98,15 @@ mod tests {
         assert_eq!(lines, expected);
         outbox.close();
         writer.await.unwrap().unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_takes_nothing_is_not_waited_for() {
+        let (ours, _theirs) = tokio::io::duplex(8);
+        let outbox = Outbox::default();
+        let bytes = Bytes::from_static(b"more than fits into the pipe");
+        outbox.push(Frame { id: None, bytes }).unwrap();
+        let error = write_frames(&outbox, ours, Duration::from_secs(10)).await;
+        assert_eq!(error.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
 }

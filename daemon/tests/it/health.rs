@@ -102,6 +102,25 @@ async fn a_long_call_does_not_cost_a_server_its_life() {
 }
 
 #[tokio::test]
+async fn a_server_that_does_not_read_is_ended_and_its_calls_say_so() {
+    let daemon = start_watched(&["--fault", "stop-reading@4"]);
+    let nexus = daemon.client().await;
+    let large = json!({"message": "x".repeat(1 << 20)});
+    // The first may be read; what comes after it is not, and does not fit into the pipe.
+    let mut outcomes = Vec::new();
+    for _ in 0..3 {
+        outcomes.push(nexus.tools().call("t.echo", large.clone()).await);
+    }
+    let hung = |error: &Error| error.reason() == Some(Reason::ServerHung);
+    assert!(
+        outcomes.iter().any(|o| o.as_ref().is_err_and(hung)),
+        "{outcomes:?}"
+    );
+    let server = server_when(&nexus, "t", |s| s.state == ServerState::Ready).await;
+    assert!(server.restarts >= 1);
+}
+
+#[tokio::test]
 async fn how_fast_a_server_answers_is_known() {
     let daemon = start_watched(&[]);
     let nexus = daemon.client().await;
