@@ -329,7 +329,7 @@ mod tests {
     async fn written(connection: &Connection) -> Vec<Value> {
         let mut batch = Vec::new();
         connection.outbox.next_batch(100, &mut batch).await;
-        let read = |bytes: &Bytes| serde_json::from_slice(bytes).unwrap();
+        let read = |frame: &Frame| serde_json::from_slice(&frame.bytes).unwrap();
         batch.iter().map(read).collect()
     }
 

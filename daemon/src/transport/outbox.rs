@@ -49,6 +49,8 @@ pub struct Outbox {
 struct Queue {
     frames: VecDeque<Frame>,
     bytes: usize,
+    /// Requests that were taken out to be written, and of which not a byte was.
+    unwritten: Vec<u64>,
     closed: bool,
 }
 
@@ -104,15 +106,23 @@ impl Outbox {
         let mut queue = self.queue.lock();
         queue.closed = true;
         queue.bytes = 0;
-        let unsent = queue.frames.drain(..).filter_map(|frame| frame.id);
-        let unsent = unsent.collect();
+        let mut unsent = std::mem::take(&mut queue.unwritten);
+        unsent.extend(queue.frames.drain(..).filter_map(|frame| frame.id));
         drop(queue);
         self.filled.notify_one();
         unsent
     }
 
+    /// Writing has failed, and of these frames not a byte was taken: nobody has seen them.
+    pub fn give_back(&self, frames: &[Frame]) {
+        let mut queue = self.queue.lock();
+        queue
+            .unwritten
+            .extend(frames.iter().filter_map(|frame| frame.id));
+    }
+
     /// Waits for frames and takes up to `max` of them. `false` when the outbox was closed.
-    pub async fn next_batch(&self, max: usize, batch: &mut Vec<Bytes>) -> bool {
+    pub async fn next_batch(&self, max: usize, batch: &mut Vec<Frame>) -> bool {
         loop {
             {
                 let mut queue = self.queue.lock();
@@ -124,7 +134,7 @@ impl Outbox {
                     for _ in 0..n {
                         if let Some(frame) = queue.frames.pop_front() {
                             queue.bytes -= frame.cost();
-                            batch.push(frame.bytes);
+                            batch.push(frame);
                         }
                     }
                     return true;
@@ -156,7 +166,8 @@ mod tests {
         assert!(outbox.next_batch(2, &mut batch).await);
         assert_eq!(batch.len(), 2);
         assert!(!outbox.take_back(1));
-        assert_eq!(outbox.close(), [3]);
+        outbox.give_back(&batch[1..]);
+        assert_eq!(outbox.close(), [2, 3]);
         assert_eq!(outbox.push(frame(4, 1)), Err(PushError::Closed));
         assert!(!outbox.next_batch(2, &mut batch).await);
     }

@@ -50,14 +50,23 @@ pub async fn write_frames(
 ) -> io::Result<()> {
     let mut batch = Vec::new();
     while outbox.next_batch(BATCH, &mut batch).await {
-        let mut slices: Vec<IoSlice<'_>> = batch.iter().map(|bytes| IoSlice::new(bytes)).collect();
+        let mut slices: Vec<IoSlice<'_>> = batch
+            .iter()
+            .map(|frame| IoSlice::new(&frame.bytes))
+            .collect();
         let mut rest = &mut slices[..];
         while !rest.is_empty() {
-            let n = timeout(patience, to.write_vectored(rest)).await??;
-            if n == 0 {
-                return Err(io::ErrorKind::WriteZero.into());
+            let written = timeout(patience, to.write_vectored(rest)).await;
+            match written.map_err(io::Error::from).flatten() {
+                Ok(n) if n > 0 => IoSlice::advance_slices(&mut rest, n),
+                failed => {
+                    let begun = batch.len() - rest.len();
+                    // Of the first that is left a part may have gone out; of the others nothing.
+                    let untouched = rest[0].len() == batch[begun].bytes.len();
+                    outbox.give_back(&batch[begun + usize::from(!untouched)..]);
+                    return failed.and(Err(io::ErrorKind::WriteZero.into()));
+                }
             }
-            IoSlice::advance_slices(&mut rest, n);
         }
         batch.clear();
     }
@@ -108,5 +117,39 @@ mod tests {
         outbox.push(Frame { id: None, bytes }).unwrap();
         let error = write_frames(&outbox, ours, Duration::from_secs(10)).await;
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn what_meets_a_closed_pipe_was_not_sent() {
+        let (ours, theirs) = tokio::io::duplex(64);
+        drop(theirs);
+        let outbox = Outbox::default();
+        for id in [Some(1), None, Some(2)] {
+            let bytes = Bytes::from_static(b"{}\n");
+            outbox.push(Frame { id, bytes }).unwrap();
+        }
+        let error = write_frames(&outbox, ours, Duration::MAX)
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(outbox.close(), [1, 2]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_begun_counts_as_sent() {
+        let (ours, _theirs) = tokio::io::duplex(5);
+        let outbox = Outbox::default();
+        for id in 1..=3 {
+            let bytes = Bytes::from_static(b"{}\n");
+            outbox
+                .push(Frame {
+                    id: Some(id),
+                    bytes,
+                })
+                .unwrap();
+        }
+        let error = write_frames(&outbox, ours, Duration::from_secs(1)).await;
+        assert_eq!(error.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert_eq!(outbox.close(), [3]);
     }
 }
