@@ -12,7 +12,7 @@ use std::{
 /// Held for the life of the daemon; the system lets go of it however the daemon ends. The file
 /// stays: a lock on a file that others may unlink is no lock.
 #[derive(Debug)]
-pub(super) struct Lock(File);
+pub(super) struct Lock(#[cfg_attr(windows, expect(dead_code, reason = "held, not read"))] File);
 
 impl Lock {
     /// Whether others who look for the lock find this one.
