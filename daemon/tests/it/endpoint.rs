@@ -1,6 +1,6 @@
 //! The endpoint: one daemon, one user, one protocol at a time.
 
-use crate::support::Home;
+use crate::support::{Ends, Home};
 use std::{
     fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -36,11 +36,13 @@ fn of_four_daemons_over_a_stale_socket_exactly_one_serves() {
         fs::create_dir_all(home.socket().parent().unwrap()).unwrap();
         let _ = fs::remove_file(home.socket());
         drop(UnixListener::bind(home.socket()).unwrap());
-        let mut daemons: Vec<Child> = (0..4).map(|_| home.nexusd().spawn().unwrap()).collect();
+        let mut daemons: Vec<Ends> = (0..4)
+            .map(|_| Ends(home.nexusd().spawn().unwrap()))
+            .collect();
         let words: Vec<String> = thread::scope(|scope| {
             let readers: Vec<_> = daemons
                 .iter_mut()
-                .map(|child| scope.spawn(|| first_words(child)))
+                .map(|child| scope.spawn(|| first_words(&mut child.0)))
                 .collect();
             readers
                 .into_iter()
@@ -54,18 +56,16 @@ fn of_four_daemons_over_a_stale_socket_exactly_one_serves() {
             panic!("round {round}: {words:?}");
         };
         UnixStream::connect(home.socket()).unwrap();
-        let pid = daemons[winner].id();
+        let pid = daemons[winner].0.id();
         for (i, daemon) in daemons.iter_mut().enumerate().filter(|(i, _)| *i != winner) {
-            assert!(daemon.wait().unwrap().success());
+            assert!(daemon.0.wait().unwrap().success());
             assert_eq!(
                 words[i],
                 format!("nexusd: already running, pid {pid}\n"),
                 "round {round}"
             );
         }
-        // Killed, so that the next round finds a stale socket and a stale lock file.
-        daemons[winner].kill().unwrap();
-        daemons[winner].wait().unwrap();
+        // They are killed here, so that the next round finds a stale socket and a stale lock file.
     }
 }
 

@@ -1,7 +1,8 @@
 //! From the first start to a clean end.
 
 use crate::support::{
-    Daemon, Home, is_alive, kill, server_when, servers, start_with, test_server, wait_until_gone,
+    Daemon, Ends, Home, is_alive, kill, server_when, servers, start_with, test_server,
+    wait_until_gone,
 };
 use nexus_client::{Error, Reason, ServerState, Wait};
 use rustix::process::Signal;
@@ -243,12 +244,11 @@ async fn systemd_is_told_how_we_are() {
     socket
         .set_read_timeout(Some(crate::support::PATIENCE))
         .unwrap();
-    let mut child = home
-        .nexusd()
+    let mut command = home.nexusd();
+    command
         .env("NOTIFY_SOCKET", &notices)
-        .env("WATCHDOG_USEC", "300000")
-        .spawn()
-        .unwrap();
+        .env("WATCHDOG_USEC", "300000");
+    let mut child = Ends(command.spawn().unwrap());
     let mut wanted = vec!["READY=1", "STATUS=1 of 1 servers ready", "WATCHDOG=1"];
     let mut buffer = [0; 1024];
     while !wanted.is_empty() {
@@ -256,10 +256,11 @@ async fn systemd_is_told_how_we_are() {
         let text = String::from_utf8_lossy(&buffer[..n]).into_owned();
         wanted.retain(|w| !text.contains(w));
     }
-    rustix::process::kill_process(rustix::process::Pid::from_child(&child), Signal::TERM).unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child.0), Signal::TERM)
+        .unwrap();
     while !String::from_utf8_lossy(&buffer).contains("STOPPING=1") {
         let n = socket.recv(&mut buffer).unwrap();
         buffer[n..].fill(0);
     }
-    assert!(child.wait().unwrap().success());
+    assert!(child.0.wait().unwrap().success());
 }

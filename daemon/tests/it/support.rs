@@ -168,6 +168,16 @@ impl Drop for Daemon {
     }
 }
 
+/// A daemon that ends with the test, whatever becomes of it.
+pub(crate) struct Ends(pub(crate) Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Waits until a server looks as it should, and returns it.
 pub(crate) async fn server_when(
     nexus: &Nexus,
