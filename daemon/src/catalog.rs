@@ -95,7 +95,7 @@ impl Catalog {
 
     /// The tools of a server, if they have ever been listed.
     pub fn tools_of(&self, server: &Server) -> Option<Arc<ServerTools>> {
-        let source = server.status().borrow().tools.clone()?;
+        let source = server.current().tools.clone()?;
         let config = server.config();
         let mut known = self.known.lock();
         if let Some(tools) = known.get(&config.name)
@@ -156,7 +156,7 @@ impl Catalog {
                     tool: Arc::clone(tool),
                 })),
                 // One that keeps ending is not worth the wait.
-                None if matches!(server.status().borrow().state, State::Starting { .. }) => {
+                None if matches!(server.current().state, State::Starting { .. }) => {
                     unlisted.get_or_insert_with(|| Arc::clone(server));
                 }
                 None => {}
@@ -212,7 +212,7 @@ impl Catalog {
 }
 
 fn later_or_never(server: Arc<Server>) -> NotFound {
-    let readiness = server.status().borrow().readiness();
+    let readiness = server.current().readiness();
     match readiness {
         Readiness::Refused(failure) => {
             let name = server.config().name.clone();
@@ -225,7 +225,7 @@ fn later_or_never(server: Arc<Server>) -> NotFound {
 fn no_such_tool(server: &Server, tools: &ServerTools, tool: &str) -> Failure {
     let config = server.config();
     let near = nearest(tool, tools.list.iter().map(|tool| tool.tool.as_str()));
-    if let Some(error) = &server.status().borrow().list_error {
+    if let Some(error) = &server.current().list_error {
         let message = format!(
             "the tools of {:?} could not be listed: {error}",
             config.name

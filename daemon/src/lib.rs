@@ -36,6 +36,9 @@ use telemetry::LogFormat;
 /// The exit code for a configuration that cannot be used: starting again does not help.
 const EX_CONFIG: u8 = 78;
 
+/// The exit code for a command line that makes no sense, as clap has it.
+const EX_USAGE: u8 = 2;
+
 /// Does what the command line says.
 pub fn start(args: &Args) -> ExitCode {
     let internal = match &args.internal {
@@ -51,33 +54,33 @@ pub fn start(args: &Args) -> ExitCode {
         Some(Err(error)) => return fail(&error, None),
         None => {}
     }
+    let config = match Config::load(args.config.as_deref()) {
+        Ok(config) => config,
+        Err(error) => {
+            let _ = fail(&error, error.hint());
+            return ExitCode::from(EX_CONFIG);
+        }
+    };
     if args.check {
-        return check(args);
+        return check(&config);
     }
     if let Err(error) = telemetry::start(args.log_format, &args.log) {
         let _ = fail(&error, None);
-        return ExitCode::from(2);
+        return ExitCode::from(EX_USAGE);
+    }
+    if config.demo && args.log_format.resolve() == LogFormat::Human {
+        greet();
     }
     let runtime = match runtime(args.threads) {
         Ok(runtime) => runtime,
         Err(error) => return fail(&error, None),
     };
-    let outcome = runtime.block_on(async {
-        if args.log_format.resolve() == LogFormat::Human {
-            greet(args);
-        }
-        run::run(args).await
-    });
-    match outcome {
+    match runtime.block_on(run::run(args, config)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error @ RunError::AlreadyRunning { .. }) => {
             // Whoever wanted a daemon has one.
             say(&format!("nexusd: {error}\n"));
             ExitCode::SUCCESS
-        }
-        Err(error @ RunError::Config(_)) => {
-            let _ = fail(&error, error.hint());
-            ExitCode::from(EX_CONFIG)
         }
         Err(error) => fail(&error, error.hint()),
     }
@@ -96,14 +99,8 @@ fn runtime(threads: u16) -> io::Result<tokio::runtime::Runtime> {
     builder.enable_all().build()
 }
 
-/// What a person who starts the daemon by hand wants to know.
-fn greet(args: &Args) {
-    let Ok(config) = Config::load(args.config.as_deref()) else {
-        return; // it is told as an error in a moment
-    };
-    if !config.demo {
-        return;
-    }
+/// What a person who starts the daemon by hand, and has configured nothing, wants to know.
+fn greet() {
     let file = config::user_file().map_or_else(
         || "a config file".to_owned(),
         |file| file.display().to_string(),
@@ -118,25 +115,18 @@ fn greet(args: &Args) {
     ));
 }
 
-fn check(args: &Args) -> ExitCode {
-    match Config::load(args.config.as_deref()) {
-        Ok(config) => {
-            for warning in &config.warnings {
-                say(&format!("warning: {warning}\n"));
-            }
-            let n = config.servers.len();
-            let plural = if n == 1 { "" } else { "s" };
-            match config.files.first() {
-                Some(file) => say(&format!("{}: {n} server{plural}, good\n", file.display())),
-                None => say("no configuration: the built-in demo would be served\n"),
-            }
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            let _ = fail(&error, error.hint());
-            ExitCode::from(EX_CONFIG)
-        }
+/// Says what is configured. What cannot be used was told before.
+fn check(config: &Config) -> ExitCode {
+    for warning in &config.warnings {
+        say(&format!("warning: {warning}\n"));
     }
+    let n = config.servers.len();
+    let plural = if n == 1 { "" } else { "s" };
+    match config.files.first() {
+        Some(file) => say(&format!("{}: {n} server{plural}, good\n", file.display())),
+        None => say("no configuration: the built-in demo would be served\n"),
+    }
+    ExitCode::SUCCESS
 }
 
 fn fail(error: &dyn Error, hint: Option<&str>) -> ExitCode {

@@ -52,7 +52,12 @@ impl Server {
         Arc::clone(&self.config.read())
     }
 
-    /// What is known of its process, and a way to wait for changes.
+    /// What is known of its process now. Not to be held across an await.
+    pub fn current(&self) -> watch::Ref<'_, Status> {
+        self.instance.current()
+    }
+
+    /// A way to wait for changes of that.
     pub fn status(&self) -> watch::Receiver<Status> {
         self.instance.status()
     }
@@ -100,6 +105,10 @@ impl Server {
     /// Its connection, waited for if it is on its way. Whoever waits for a start that fails is told
     /// why, and does not wait for the next one.
     pub async fn ready(&self) -> Result<Arc<Connection>, Failure> {
+        // The way of every call, and short.
+        if let Some(connection) = &self.current().connection {
+            return Ok(Arc::clone(connection));
+        }
         let mut status = self.status();
         let known_failure = status.borrow().last_failure.clone();
         let named = |failure: Failure| {
@@ -252,7 +261,7 @@ impl Pool {
                         report.unchanged.push(name.clone());
                     } else {
                         server.instance.reconfigure(spec).await;
-                        if server.status().borrow().wanted {
+                        if server.current().wanted {
                             commands.push((Arc::clone(server), Command::Restart));
                         }
                         report.changed.push(name.clone());

@@ -4,7 +4,7 @@ use crate::{
     api::{self, Context},
     args::Args,
     catalog::Catalog,
-    config::{Config, ConfigError},
+    config::Config,
     face::door,
     platform::{
         self, Wish,
@@ -38,9 +38,6 @@ const CLOSE_API: Duration = Duration::from_millis(500);
 /// Why the daemon did not run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The configuration is bad.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
     /// There is no place to listen at.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
@@ -68,7 +65,6 @@ impl RunError {
     /// What to do about it.
     pub fn hint(&self) -> Option<&str> {
         match self {
-            Self::Config(error) => error.hint(),
             Self::Bind {
                 source: BindError::UnsafeDirectory { hint, .. },
                 ..
@@ -80,8 +76,8 @@ impl RunError {
 }
 
 /// Runs until it is asked to stop.
-pub async fn run(args: &Args) -> Result<(), RunError> {
-    let config = Arc::new(Config::load(args.config.as_deref())?);
+pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
+    let config = Arc::new(config);
     let endpoint = Endpoint::resolve(args.socket.as_deref())?;
     platform::raise_file_limit();
     // Signals first: one that comes during the start must not kill us half-way.
@@ -197,6 +193,9 @@ async fn stop_when_asked(shutdown: &Shutdown, router: &Router, pool: &Pool) {
 }
 
 async fn reload(context: &Context) {
+    if context.router.is_closed() {
+        return; // servers are being ended: none is to be started
+    }
     systemd::tell(Notice::Reloading);
     match context.reload().await {
         Ok((report, warnings)) => {
@@ -220,7 +219,7 @@ async fn keep_systemd_informed(pool: Arc<Pool>) {
         let is_ready = |state: State| matches!(state, State::Ready { .. });
         let ready = servers
             .values()
-            .filter(|server| is_ready(server.status().borrow().state))
+            .filter(|server| is_ready(server.current().state))
             .count();
         let text = format!("{ready} of {} servers ready", servers.len());
         systemd::tell(Notice::Status(&text));

@@ -14,8 +14,7 @@ use std::time::SystemTime;
 
 pub(super) fn server(server: &Server) -> v1::Server {
     let config = server.config();
-    let receiver = server.status();
-    let status = receiver.borrow();
+    let status = server.current();
     v1::Server {
         name: config.name.clone(),
         slug: config.slug.to_string(),

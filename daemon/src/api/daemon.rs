@@ -25,7 +25,7 @@ impl daemon_server::Daemon for Daemon {
         let is_ready = |state: State| matches!(state, State::Ready { .. });
         let ready = servers
             .values()
-            .filter(|server| is_ready(server.status().borrow().state));
+            .filter(|server| is_ready(server.current().state));
         Ok(Response::new(v1::DaemonStatusResponse {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),

@@ -181,7 +181,7 @@ fn wire_progress(progress: Progress) -> v1::Progress {
 
 fn missing_server(server: &Server) -> v1::MissingServer {
     let name = server.config().name.clone();
-    let readiness = server.status().borrow().readiness();
+    let readiness = server.current().readiness();
     let (reason, message) = match readiness {
         Readiness::Refused(failure) => (failure.reason.as_str(), failure.message),
         _ => (

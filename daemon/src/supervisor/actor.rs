@@ -90,7 +90,12 @@ impl Instance {
         }
     }
 
-    /// What is known of it now, and a way to wait for changes.
+    /// What is known of it now. Not to be held across an await.
+    pub fn current(&self) -> watch::Ref<'_, Status> {
+        self.status.borrow()
+    }
+
+    /// A way to wait for changes.
     pub fn status(&self) -> watch::Receiver<Status> {
         self.status.clone()
     }
