@@ -35,10 +35,20 @@ impl Listeners {
         });
     }
 
-    /// A modern subscription hears of what it asked for.
-    pub(crate) fn add_modern(&self, session: &Session, out: &Out, id: &str, tools: bool) {
+    /// A modern subscription hears of what it asked for. It is welcomed while nobody else can write to
+    /// it: nothing may come before that, and nothing may be missed after it.
+    pub(crate) fn add_modern(
+        &self,
+        session: &Session,
+        out: &Out,
+        id: &str,
+        tools: bool,
+        welcome: Vec<u8>,
+    ) {
         let subscription = Some(id.to_owned());
-        locked(&self.0).push(Listener {
+        let mut all = locked(&self.0);
+        out.aside(welcome);
+        all.push(Listener {
             session: session.number(),
             out: out.clone(),
             subscription,

@@ -62,13 +62,9 @@ impl Server {
         let params = format!(
             r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}},"notifications":{{{honoured}}}}}"#
         );
-        // Acknowledged first: nothing may come before it on the stream.
-        request.out.aside(reply::outgoing(
-            None,
-            "notifications/subscriptions/acknowledged",
-            &params,
-        ));
+        let welcome = reply::outgoing(None, "notifications/subscriptions/acknowledged", &params);
+        let (session, out) = (request.session, request.out);
         self.listeners
-            .add_modern(request.session, request.out, id, wanted.tools_list_changed);
+            .add_modern(session, out, id, wanted.tools_list_changed, welcome);
     }
 }
