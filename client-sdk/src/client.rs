@@ -1,15 +1,17 @@
 //! The client, and how it is made.
 
 use crate::{
-    Daemon, Result, Servers, Tools,
+    Daemon, Failure, Reason, Result, Servers, Tools,
     transport::{Settings, Transport},
 };
+use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
 use nexus_proto::endpoint::Endpoint;
 use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
 use tokio::time::Instant;
+use tonic::metadata::{MetadataMap, MetadataValue};
 
 /// A client of the daemon. Clones share one connection and cost nothing.
 ///
@@ -91,6 +93,8 @@ pub struct Builder {
     connect_timeout: Duration,
     wait_for_daemon: Duration,
     reconnect_for: Duration,
+    project: Option<PathBuf>,
+    credential: Option<HeaderValue>,
 }
 
 impl Default for Builder {
@@ -100,6 +104,8 @@ impl Default for Builder {
             connect_timeout: Duration::from_secs(5),
             wait_for_daemon: Duration::ZERO,
             reconnect_for: Duration::from_secs(5),
+            project: std::env::current_dir().ok(),
+            credential: None,
         }
     }
 }
@@ -130,6 +136,40 @@ impl Builder {
         self
     }
 
+    /// The folder that you work in; the current one unless told. Servers that have a process for each
+    /// project give you that of this folder, and run in it.
+    pub fn project(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.project = Some(folder.into());
+        self
+    }
+
+    /// What you show to servers that have a process for each credential; nothing unless told. It is
+    /// sent as it is, as `authorization`: `Bearer …`, as a rule.
+    ///
+    /// # Errors
+    /// When it holds what no header can.
+    pub fn credential(mut self, credential: &str) -> Result<Self> {
+        let mut value = HeaderValue::from_str(credential).map_err(|_| {
+            Failure::new(Reason::InvalidRequest, "a credential is one line of text")
+        })?;
+        value.set_sensitive(true);
+        self.credential = Some(value);
+        Ok(self)
+    }
+
+    fn introduction(&self) -> HeaderMap {
+        let mut metadata = MetadataMap::new();
+        if let Some(project) = self.project.as_deref().and_then(Path::to_str) {
+            let project = MetadataValue::from_bytes(project.as_bytes());
+            metadata.insert_bin("nexus-project-bin", project);
+        }
+        let mut headers = metadata.into_headers();
+        if let Some(credential) = &self.credential {
+            headers.insert(AUTHORIZATION, credential.clone());
+        }
+        headers
+    }
+
     /// Connects.
     ///
     /// # Errors
@@ -150,6 +190,7 @@ impl Builder {
             connect_timeout: self.connect_timeout,
             wait_for_daemon: self.wait_for_daemon,
             reconnect_for: self.reconnect_for,
+            introduction: self.introduction(),
         });
         Ok(Nexus { transport })
     }

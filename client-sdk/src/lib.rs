@@ -66,7 +66,7 @@ pub use error::{Error, Result};
 pub use events::{CallStream, LogStream, ServerEvents};
 pub use json::RawJson;
 pub use model::{
-    CallEvent, CommandOutcome, Commanded, Content, DaemonStatus, LogLine, LogOptions,
+    CallEvent, CommandOutcome, Commanded, Content, DaemonStatus, Instance, LogLine, LogOptions,
     MissingServer, Progress, ReloadReport, Server, ServerEvent, ServerFailure, ServerInfo,
     ServerState, Tool, ToolList, ToolMatch, ToolResult, Wait,
 };

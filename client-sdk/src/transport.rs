@@ -5,7 +5,7 @@
 //! comes back and goes out on the next connection; one that may have been sent never does.
 
 use crate::{Error, retry::Retry};
-use http::{HeaderValue, Request, Response, header::USER_AGENT};
+use http::{HeaderMap, HeaderValue, Request, Response, header::USER_AGENT};
 use hyper::{
     body::Incoming,
     client::conn::http2::{self, SendRequest},
@@ -46,6 +46,8 @@ pub(crate) struct Settings {
     pub(crate) wait_for_daemon: Duration,
     /// How long a daemon that had been there is waited for.
     pub(crate) reconnect_for: Duration,
+    /// What every request says of who sends it.
+    pub(crate) introduction: HeaderMap,
 }
 
 /// The connection, as the generated clients use it. Clones share it.
@@ -120,6 +122,9 @@ impl Transport {
 
     async fn send(self, mut request: Request<Body>) -> Result<Response<Incoming>, TransportError> {
         request.headers_mut().insert(USER_AGENT, AGENT);
+        for (name, value) in &self.settings().introduction {
+            request.headers_mut().insert(name, value.clone());
+        }
         if self.was_idle() {
             // Lets the runtime read what has come meanwhile: the end of the connection, perhaps.
             tokio::task::yield_now().await;

@@ -1,5 +1,6 @@
 //! The gRPC API: translates, hands over, awaits. It decides nothing.
 
+mod caller;
 mod convert;
 mod daemon;
 mod deadline;

@@ -11,7 +11,7 @@ use crate::{
     mcp::handshake::ToolList,
     nearest::nearest,
     pool::{Pool, Server, check_length},
-    supervisor::{machine::State, status::Readiness},
+    supervisor::status::Readiness,
 };
 use nexus_proto::{
     name::{Slug, readings, tool_name},
@@ -95,7 +95,7 @@ impl Catalog {
 
     /// The tools of a server, if they have ever been listed.
     pub fn tools_of(&self, server: &Server) -> Option<Arc<ServerTools>> {
-        let source = server.current().tools.clone()?;
+        let source = server.lists().tools.clone()?;
         let config = server.config();
         let mut known = self.known.lock();
         if let Some(tools) = known.get(&config.name)
@@ -155,8 +155,8 @@ impl Catalog {
                     server: Arc::clone(server),
                     tool: Arc::clone(tool),
                 })),
-                // One that keeps ending is not worth the wait.
-                None if matches!(server.current().state, State::Starting { .. }) => {
+                // One that keeps ending, or would have to be woken for it, is not worth the wait.
+                None if matches!(server.readiness(), Readiness::Wait) => {
                     unlisted.get_or_insert_with(|| Arc::clone(server));
                 }
                 None => {}
@@ -212,20 +212,19 @@ impl Catalog {
 }
 
 fn later_or_never(server: Arc<Server>) -> NotFound {
-    let readiness = server.current().readiness();
-    match readiness {
+    match server.readiness() {
         Readiness::Refused(failure) => {
             let name = server.config().name.clone();
             NotFound::Never(failure.with(|details| details.server = Some(name)))
         }
-        Readiness::Ready(_) | Readiness::Wait => NotFound::AskLater(server),
+        Readiness::Ready(_) | Readiness::Wait | Readiness::Asleep => NotFound::AskLater(server),
     }
 }
 
 fn no_such_tool(server: &Server, tools: &ServerTools, tool: &str) -> Failure {
     let config = server.config();
     let near = nearest(tool, tools.list.iter().map(|tool| tool.tool.as_str()));
-    if let Some(error) = &server.current().list_error {
+    if let Some(error) = &server.lists().error {
         let message = format!(
             "the tools of {:?} could not be listed: {error}",
             config.name

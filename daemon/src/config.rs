@@ -7,7 +7,9 @@ use crate::{
     supervisor::health::HealthPolicy,
 };
 use nexus_proto::name::{Slug, unique_slugs};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use std::{
     collections::BTreeMap,
     env,
@@ -25,6 +27,9 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How long a server may take to start. `npx` on a cold cache takes tens of seconds.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How many calls may wait for a process that may have no more under way.
+const MAX_QUEUE: usize = 256;
 
 /// Everything that is configured.
 #[derive(Debug, Clone, Default)]
@@ -64,8 +69,68 @@ pub struct ServerConfig {
     pub start_timeout: Duration,
     /// How it is looked after while it runs.
     pub health: HealthPolicy,
-    /// Whether it is started with the daemon.
-    pub auto_start: bool,
+    /// When it is started.
+    pub start: Start,
+    /// It ends when nobody has called it for so long.
+    pub idle_stop: Option<Duration>,
+    /// Who shares a process of it.
+    pub sharing: Sharing,
+    /// How many processes share its calls.
+    pub replicas: usize,
+    /// How many calls of it may be under way at one process.
+    pub max_in_flight: Option<usize>,
+    /// How many more may wait.
+    pub max_queue: usize,
+    /// Whether to believe it which of its tools can be called twice without harm.
+    pub trust_hints: bool,
+}
+
+/// Who shares a process of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sharing {
+    /// Everybody.
+    #[default]
+    Shared,
+    /// Nobody: each agent has its own.
+    PerAgent,
+    /// Agents that work in the same folder.
+    PerProject,
+    /// Agents that show the same credential.
+    PerCredential,
+}
+
+impl Sharing {
+    /// As it is written in a config.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::PerAgent => "per-agent",
+            Self::PerProject => "per-project",
+            Self::PerCredential => "per-credential",
+        }
+    }
+}
+
+/// When a server is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Start {
+    /// With the daemon.
+    #[default]
+    Eager,
+    /// By the first call.
+    Lazy,
+}
+
+impl Start {
+    /// As it is written in a config.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Eager => "eager",
+            Self::Lazy => "lazy",
+        }
+    }
 }
 
 impl Config {
@@ -120,7 +185,13 @@ impl Config {
                     "timeout": server.health.timeout.as_secs_f64(),
                     "threshold": server.health.threshold,
                 },
-                "auto_start": server.auto_start,
+                "start": server.start,
+                "idle_stop": server.idle_stop.map(|time| time.as_secs_f64()),
+                "sharing": server.sharing,
+                "replicas": server.replicas,
+                "max_in_flight": server.max_in_flight,
+                "max_queue": server.max_queue,
+                "trust_hints": server.trust_hints,
                 "source": server.source,
             });
             (server.name.clone(), value)
@@ -143,8 +214,43 @@ impl ServerConfig {
             timeout: CALL_TIMEOUT,
             start_timeout: START_TIMEOUT,
             health: HealthPolicy::default(),
-            auto_start: true,
+            start: Start::Eager,
+            idle_stop: None,
+            sharing: Sharing::Shared,
+            replicas: 1,
+            max_in_flight: None,
+            max_queue: MAX_QUEUE,
+            trust_hints: false,
         }
+    }
+
+    /// What its lists are kept under while it does not run: the same as long as the same is run. What
+    /// every server gets of our environment does not count: it differs from one login to the next.
+    pub fn identity(&self) -> String {
+        let passed = self
+            .env_passthrough
+            .iter()
+            .map(|name| (name.as_str(), env::var_os(name)));
+        let mut hash = Sha256::new();
+        let mut add = |part: &[u8]| {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        };
+        add(self.command.as_bytes());
+        add(&self.args.len().to_le_bytes());
+        self.args.iter().for_each(|arg| add(arg.as_bytes()));
+        let cwd = self.cwd.as_deref().unwrap_or(Path::new(""));
+        add(cwd.as_os_str().as_encoded_bytes());
+        for (name, value) in &self.env {
+            add(name.as_bytes());
+            add(value.as_bytes());
+        }
+        for (name, value) in passed {
+            add(name.as_bytes());
+            add(value.unwrap_or_default().as_encoded_bytes());
+        }
+        let hex = |byte: &u8| format!("{byte:02x}");
+        hash.finalize()[..16].iter().map(hex).collect()
     }
 
     /// What is to be run.
@@ -167,17 +273,57 @@ fn name_servers(servers: &mut [ServerConfig]) {
     }
 }
 
+fn folder(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable)
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+}
+
+/// Where the daemon keeps what it wants to know again next time, and the logs of the servers.
+pub fn state_folder() -> Option<PathBuf> {
+    let base = if cfg!(windows) {
+        folder("LOCALAPPDATA")
+    } else {
+        folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")))
+    };
+    base.map(|base| base.join("nexus"))
+}
+
 /// Where the user's own config is looked for.
 pub fn user_file() -> Option<PathBuf> {
-    let folder = |name: &str| {
-        env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
     let base = if cfg!(windows) {
         folder("APPDATA")
     } else {
         folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")))
     };
     base.map(|base| base.join("nexus").join("mcp.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_identity_is_what_is_run_and_nothing_else() {
+        let server = |change: fn(&mut ServerConfig)| {
+            let mut server = ServerConfig::new("a", "x".into());
+            server.args = vec!["b".into(), "c".into()];
+            change(&mut server);
+            server.identity()
+        };
+        let same = server(|_| {});
+        assert_eq!(same.len(), 32);
+        assert_eq!(same, server(|s| s.name = "other".into()));
+        assert_eq!(same, server(|s| s.timeout = Duration::from_secs(1)));
+        let changes: [fn(&mut ServerConfig); 5] = [
+            |s| s.command = "y".into(),
+            |s| s.args = vec!["bc".into()],
+            |s| s.args = vec!["b".into(), "c".into(), String::new()],
+            |s| s.cwd = Some("/".into()),
+            |s| drop(s.env.insert("A".into(), "1".into())),
+        ];
+        for change in changes {
+            assert_ne!(same, server(change));
+        }
+    }
 }

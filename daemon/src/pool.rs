@@ -1,159 +1,24 @@
-//! The servers that are configured, each with its process.
+//! The servers that are configured, each with its processes.
+
+pub mod gate;
+pub mod key;
+mod server;
+pub mod shelf;
+pub mod timings;
+
+pub use server::{Admission, Member, Server};
 
 use crate::{
     config::{Config, ServerConfig},
-    mcp::connection::Connection,
     nearest::nearest,
-    supervisor::{
-        Instance, InstanceSpec,
-        log::LogRing,
-        machine::{Command, Outcome, State},
-        status::{Readiness, Status},
-    },
+    supervisor::{limiter::Limiter, machine::Command},
 };
 use nexus_proto::reason::{Failure, Reason};
 use parking_lot::RwLock;
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use server::Surroundings;
+use shelf::Shelf;
+use std::{collections::BTreeMap, path::Path, sync::Arc};
 use tokio::sync::watch;
-
-/// One server.
-#[derive(Debug)]
-pub struct Server {
-    config: RwLock<Arc<ServerConfig>>,
-    instance: Instance,
-    /// Calls that it was sent.
-    calls: AtomicU64,
-}
-
-impl Server {
-    fn new(config: ServerConfig, pulse: &Arc<watch::Sender<u64>>) -> Arc<Self> {
-        let instance = Instance::new(instance_spec(&config));
-        let (mut status, pulse) = (instance.status(), Arc::clone(pulse));
-        tokio::spawn(async move {
-            while status.changed().await.is_ok() {
-                pulse.send_modify(|beat| *beat += 1);
-            }
-        });
-        Arc::new(Self {
-            config: RwLock::new(Arc::new(config)),
-            instance,
-            calls: AtomicU64::new(0),
-        })
-    }
-
-    /// How it is configured.
-    pub fn config(&self) -> Arc<ServerConfig> {
-        Arc::clone(&self.config.read())
-    }
-
-    /// What is known of its process now. Not to be held across an await.
-    pub fn current(&self) -> watch::Ref<'_, Status> {
-        self.instance.current()
-    }
-
-    /// A way to wait for changes of that.
-    pub fn status(&self) -> watch::Receiver<Status> {
-        self.instance.status()
-    }
-
-    /// What it wrote to its standard error.
-    pub fn log(&self) -> &LogRing {
-        &self.instance.log
-    }
-
-    /// Tells it what is wanted. With `wait`, until that is so or has failed.
-    pub async fn command(&self, command: Command, wait: bool) -> Outcome {
-        let outcome = self.instance.command(command).await;
-        if wait {
-            let _ = self
-                .status()
-                .wait_for(|status| status.is_settled(command))
-                .await;
-        }
-        outcome
-    }
-
-    /// Lists its tools again.
-    pub async fn refresh(&self) -> Result<(), Failure> {
-        self.instance.refresh().await.map_err(|error| {
-            let name = self.config().name.clone();
-            Failure::new(
-                Reason::ProtocolError,
-                format!("the tools of {name:?} could not be listed: {error}"),
-            )
-            .with(|details| details.server = Some(name))
-        })
-    }
-
-    /// Waits while it starts for the first time.
-    pub async fn settled(&self) {
-        let mut status = self.status();
-        let known = status.wait_for(|status| {
-            let first_start =
-                matches!(status.state, State::Starting { .. }) && status.last_failure.is_none();
-            status.tools.is_some() || !first_start
-        });
-        let _ = known.await;
-    }
-
-    /// Its connection, waited for if it is on its way. Whoever waits for a start that fails is told
-    /// why, and does not wait for the next one.
-    pub async fn ready(&self) -> Result<Arc<Connection>, Failure> {
-        // The way of every call, and short.
-        if let Some(connection) = &self.current().connection {
-            return Ok(Arc::clone(connection));
-        }
-        let mut status = self.status();
-        let known_failure = status.borrow().last_failure.clone();
-        let named = |failure: Failure| {
-            let config = self.config();
-            failure.with(|details| {
-                details.server = Some(config.name.clone());
-                if details.hint.is_none() && details.retry_after.is_none() {
-                    let slug = &config.slug;
-                    details.hint = Some(format!("`nexusctl start {slug}` starts it"));
-                }
-            })
-        };
-        loop {
-            {
-                let status = status.borrow_and_update();
-                match status.readiness() {
-                    Readiness::Ready(connection) => return Ok(connection),
-                    Readiness::Refused(failure) => return Err(named(failure)),
-                    Readiness::Wait => {}
-                }
-                let failed_meanwhile = match (&status.last_failure, &known_failure) {
-                    (Some(now), Some(before)) => !Arc::ptr_eq(now, before),
-                    (now, _) => now.is_some(),
-                };
-                if failed_meanwhile && matches!(status.state, State::Backoff { .. }) {
-                    return Err(named(status.refusal()));
-                }
-            }
-            if status.changed().await.is_err() {
-                let message = "the server is no longer configured";
-                return Err(Failure::new(Reason::ServerStopped, message));
-            }
-        }
-    }
-
-    /// One more call.
-    pub fn count_call(&self) {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// How many calls it was sent.
-    pub fn calls(&self) -> u64 {
-        self.calls.load(Ordering::Relaxed)
-    }
-}
 
 /// What a reload came to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -174,15 +39,19 @@ type Servers = BTreeMap<String, Arc<Server>>;
 #[derive(Debug)]
 pub struct Pool {
     servers: RwLock<Arc<Servers>>,
-    pulse: Arc<watch::Sender<u64>>,
+    surroundings: Surroundings,
 }
 
 impl Pool {
-    /// An empty pool.
-    pub fn new() -> Self {
+    /// An empty pool. What it wants to know again next time is kept in `state`.
+    pub fn new(state: Option<&Path>) -> Self {
         Self {
             servers: RwLock::default(),
-            pulse: Arc::new(watch::channel(0).0),
+            surroundings: Surroundings {
+                limiter: Arc::new(Limiter::for_this_machine()),
+                pulse: Arc::new(watch::channel(0).0),
+                shelf: state.map(|state| Shelf::new(state.join("lists"))),
+            },
         }
     }
 
@@ -193,7 +62,7 @@ impl Pool {
 
     /// Beats whenever the state of a server changes, or which servers there are.
     pub fn pulse(&self) -> watch::Receiver<u64> {
-        self.pulse.subscribe()
+        self.surroundings.pulse.subscribe()
     }
 
     /// The server of that name or slug.
@@ -206,7 +75,7 @@ impl Pool {
         let by = |is_meant: &dyn Fn(&ServerConfig) -> bool| {
             servers
                 .values()
-                .find(|server| is_meant(&server.config.read()))
+                .find(|server| is_meant(&server.config()))
                 .cloned()
         };
         by(&|config| config.slug.as_str() == name)
@@ -241,47 +110,50 @@ impl Pool {
         let old = self.servers();
         let mut report = ReloadReport::default();
         let mut servers = Servers::new();
-        let mut commands = Vec::new();
+        let mut fresh = Vec::new();
         for config in &config.servers {
             let name = config.name.clone();
-            let server = match old.get(&name) {
-                None => {
-                    let server = Server::new(config.clone(), &self.pulse);
-                    if config.auto_start {
-                        commands.push((Arc::clone(&server), Command::Start));
-                    }
-                    report.added.push(name.clone());
-                    server
-                }
+            let known = old.get(&name);
+            let server = match known.filter(|server| server.can_become(config)) {
                 Some(server) => {
-                    let spec = instance_spec(config);
-                    let same = spec == instance_spec(&server.config());
-                    *server.config.write() = Arc::new(config.clone());
-                    if same {
-                        report.unchanged.push(name.clone());
-                    } else {
-                        server.instance.reconfigure(spec).await;
-                        if server.current().wanted {
-                            commands.push((Arc::clone(server), Command::Restart));
-                        }
+                    if server.reconfigure(config).await {
                         report.changed.push(name.clone());
+                    } else {
+                        report.unchanged.push(name.clone());
                     }
                     Arc::clone(server)
+                }
+                None => {
+                    let server = Server::new(config.clone(), self.surroundings.clone());
+                    fresh.push(Arc::clone(&server));
+                    if known.is_some() {
+                        report.changed.push(name.clone());
+                    } else {
+                        report.added.push(name.clone());
+                    }
+                    server
                 }
             };
             servers.insert(name, server);
         }
-        for (name, server) in old.iter().filter(|(name, _)| !servers.contains_key(*name)) {
-            report.removed.push(name.clone());
+        let stays = |name: &String, server: &Arc<Server>| {
+            servers
+                .get(name)
+                .is_some_and(|new| Arc::ptr_eq(new, server))
+        };
+        for (name, server) in old.iter().filter(|(name, server)| !stays(name, server)) {
+            if !servers.contains_key(name) {
+                report.removed.push(name.clone());
+            }
             let server = Arc::clone(server);
             // It ends in its own time; nobody can find it any more.
-            tokio::spawn(async move { server.command(Command::Stop, true).await });
+            tokio::spawn(async move { server.end().await });
         }
         *self.servers.write() = Arc::new(servers);
-        for (server, command) in commands {
-            server.command(command, false).await;
+        for server in fresh {
+            server.start_if_eager().await;
         }
-        self.pulse.send_modify(|beat| *beat += 1);
+        self.surroundings.pulse.send_modify(|beat| *beat += 1);
         report
     }
 
@@ -297,14 +169,8 @@ impl Pool {
     /// Ends all processes without asking them.
     pub async fn kill_all(&self) {
         for server in self.servers().values() {
-            server.instance.kill_now().await;
+            server.kill_now().await;
         }
-    }
-}
-
-impl Default for Pool {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -318,13 +184,4 @@ pub fn check_length(name: &str) -> Result<(), Failure> {
     }
     let message = format!("no name is longer than {MAX_NAME} bytes");
     Err(Failure::new(Reason::InvalidRequest, message))
-}
-
-fn instance_spec(config: &ServerConfig) -> InstanceSpec {
-    InstanceSpec {
-        name: config.name.clone(),
-        spawn: config.spawn_spec(),
-        start_timeout: config.start_timeout,
-        health: config.health,
-    }
 }

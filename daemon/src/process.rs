@@ -5,6 +5,11 @@ mod command;
 mod cookie;
 #[cfg(unix)]
 pub mod guardian;
+pub mod memory;
+#[cfg(target_os = "linux")]
+mod oom;
+#[cfg(target_os = "linux")]
+pub mod reaper;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]
@@ -27,6 +32,8 @@ pub struct Process {
     group: platform::Group,
     pid: u32,
     ended: bool,
+    /// We have ended it ourselves.
+    killed: bool,
 }
 
 /// The three streams of a process.
@@ -63,6 +70,7 @@ impl Process {
                     group,
                     pid,
                     ended: false,
+                    killed: false,
                 };
                 Ok((process, pipes))
             }
@@ -96,6 +104,15 @@ impl Process {
         self.group.sweep()
     }
 
+    /// How it ended, for people: `exit code 7`, `signal 11 (SIGSEGV)`.
+    pub fn describe_exit(&self, status: ExitStatus) -> String {
+        if self.killed {
+            platform::describe_exit(status)
+        } else {
+            platform::describe_end(status)
+        }
+    }
+
     /// Asks it and everything in its group to end.
     pub fn terminate(&self) {
         if !self.ended {
@@ -106,6 +123,7 @@ impl Process {
     /// Ends it and everything in its group.
     pub fn kill(&mut self) {
         if !self.ended {
+            self.killed = true;
             self.group.kill();
             // It may have left its group. Where it has ended already there is nothing to do.
             let _ = self.child.start_kill();
@@ -117,9 +135,4 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
-}
-
-/// How a process ended, for people: `exit code 7`, `signal 11 (SIGSEGV)`.
-pub fn describe_exit(status: ExitStatus) -> String {
-    platform::describe_exit(status)
 }

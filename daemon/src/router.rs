@@ -2,8 +2,8 @@
 
 use crate::{
     catalog::{Catalog, Found, NotFound, Tool},
-    mcp::connection::{CallError, Connection, Progress},
-    pool::Server,
+    mcp::connection::{CallError, Progress},
+    pool::key::Caller,
 };
 use bytes::Bytes;
 use nexus_proto::reason::{Failure, Reason};
@@ -16,8 +16,9 @@ use std::{
 };
 use tokio::{
     sync::{mpsc, watch},
-    time::timeout,
+    time::{Instant, timeout},
 };
+use tracing::debug;
 
 /// The longest that anybody may wait for anything.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -25,6 +26,8 @@ const LONGEST: Duration = Duration::from_secs(24 * 3600);
 /// A call of a tool.
 #[derive(Debug)]
 pub struct Call<'a> {
+    /// Who calls.
+    pub caller: &'a Caller,
     /// Any name of the tool.
     pub name: &'a str,
     /// JSON text; empty for none.
@@ -75,7 +78,7 @@ impl Router {
         let patience = call.deadline.unwrap_or(LONGEST).min(LONGEST);
         let mut sent = false;
         let outcome = timeout(patience, async {
-            let found = self.find(call.name).await?;
+            let found = self.find(call.name, call.caller).await?;
             found.tool.check(&call.arguments)?;
             self.calls.fetch_add(1, Ordering::Relaxed);
             found.server.count_call();
@@ -102,13 +105,13 @@ impl Router {
     }
 
     /// The tool of that name. A server whose tools are not known yet is waited for.
-    pub async fn find(&self, name: &str) -> Result<Found, Failure> {
+    pub async fn find(&self, name: &str, caller: &Caller) -> Result<Found, Failure> {
         loop {
             match self.catalog.find(name) {
                 Ok(found) => return Ok(found),
                 Err(NotFound::Never(failure)) => return Err(failure),
                 Err(NotFound::AskLater(server)) => {
-                    server.ready().await?;
+                    server.connect(caller).await?;
                 }
             }
         }
@@ -128,9 +131,14 @@ impl Router {
                 details.tool = Some(tool.tool.clone());
             })
         };
+        // A tool that can be called twice without harm is, if the operator believes the server in that.
+        let mut may_repeat = tool.repeatable && server.config().trust_hints;
         loop {
-            let connection = server.ready().await.map_err(about)?;
+            let admission = server.admit(call.caller).await.map_err(about)?;
+            let member = &admission.member;
+            let connection = member.ready(server).await.map_err(about)?;
             let progress = call.progress.clone();
+            let began = Instant::now();
             let answer = match connection.call_tool(&tool.tool, &call.arguments, progress) {
                 Ok(waiting) => {
                     *sent = true;
@@ -139,11 +147,22 @@ impl Router {
                 Err(error) => Err(error),
             };
             match answer {
-                Ok(result) => return Ok(result),
+                Ok(result) => {
+                    server.timings().add(began.elapsed());
+                    return Ok(result);
+                }
                 // Nobody has seen it: it goes to the next process.
                 Err(CallError::NotSent(_)) => {
                     *sent = false;
-                    gone(server, &connection).await;
+                    member.lost(&connection).await;
+                }
+                Err(CallError::Lost(cause)) if std::mem::take(&mut may_repeat) => {
+                    debug!(
+                        tool = tool.name,
+                        cause = cause.message,
+                        "lost: called once more"
+                    );
+                    member.lost(&connection).await;
                 }
                 Err(error) => return Err(about(call_failure(tool, error))),
             }
@@ -214,18 +233,6 @@ impl Drop for Lane<'_> {
             traffic.closed && traffic.in_flight == 0
         });
     }
-}
-
-/// Waits until a connection that has ended is no longer offered.
-async fn gone(server: &Server, ended: &Arc<Connection>) {
-    let mut status = server.status();
-    let other = status.wait_for(|status| {
-        !status
-            .connection
-            .as_ref()
-            .is_some_and(|connection| Arc::ptr_eq(connection, ended))
-    });
-    let _ = other.await;
 }
 
 fn took_too_long(tool: &Tool, limit: Duration) -> String {

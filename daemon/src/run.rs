@@ -10,10 +10,10 @@ use crate::{
         self, Wish,
         systemd::{self, Notice},
     },
-    pool::Pool,
+    pool::{Pool, Server},
     router::Router,
     shutdown::Shutdown,
-    supervisor::machine::State,
+    supervisor::status::Readiness,
 };
 use anyhow::Context as _;
 use futures_util::StreamExt as _;
@@ -91,11 +91,10 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
     })?;
 
     #[cfg(unix)]
-    if let Err(error) = crate::process::guardian::start() {
-        warn!(%error, "no guardian: if this daemon is killed, servers may be left behind");
-    }
+    look_after_processes(&endpoint);
 
-    let pool = Arc::new(Pool::new());
+    let state = crate::config::state_folder();
+    let pool = Arc::new(Pool::new(state.as_deref()));
     let catalog = Arc::new(Catalog::new(Arc::clone(&pool)));
     let router = Arc::new(Router::new(Arc::clone(&catalog)));
     let shutdown = Shutdown::default();
@@ -165,6 +164,28 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
     Ok(())
 }
 
+/// Whatever becomes of this daemon, no process of its servers is to be left behind, nor of an earlier
+/// daemon's at the same endpoint: that one is gone, or we would not hold it.
+#[cfg(unix)]
+fn look_after_processes(endpoint: &Endpoint) {
+    use crate::process::guardian;
+    let place = endpoint.to_string();
+    if let Err(error) = guardian::start(&place) {
+        warn!(%error, "no guardian: if this daemon is killed, servers may be left behind");
+    }
+    #[cfg(target_os = "linux")]
+    if let Err(error) = crate::process::reaper::start() {
+        warn!(%error, "what servers leave behind cannot be adopted");
+    }
+    // It looks at every process there is: nobody has to wait for that.
+    tokio::task::spawn_blocking(move || {
+        let leftovers = guardian::sweep_leftovers(&place);
+        if leftovers > 0 {
+            warn!(leftovers, "ended what an earlier daemon had left behind");
+        }
+    });
+}
+
 /// Refuses new calls, waits for those under way, ends the servers. Asked again: at once.
 async fn stop_when_asked(shutdown: &Shutdown, router: &Router, pool: &Pool) {
     shutdown.asked().await;
@@ -216,11 +237,8 @@ async fn keep_systemd_informed(pool: Arc<Pool>) {
     let mut pulse = pool.pulse();
     loop {
         let servers = pool.servers();
-        let is_ready = |state: State| matches!(state, State::Ready { .. });
-        let ready = servers
-            .values()
-            .filter(|server| is_ready(server.current().state))
-            .count();
+        let is_ready = |server: &Arc<Server>| matches!(server.readiness(), Readiness::Ready(_));
+        let ready = servers.values().filter(|server| is_ready(server)).count();
         let text = format!("{ready} of {} servers ready", servers.len());
         systemd::tell(Notice::Status(&text));
         if pulse.changed().await.is_err() {

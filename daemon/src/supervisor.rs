@@ -2,10 +2,13 @@
 
 mod actor;
 pub mod health;
+mod instance;
+pub mod limiter;
+pub mod lists;
 pub mod log;
 pub mod machine;
 pub mod restart;
 mod running;
 pub mod status;
 
-pub use actor::{Instance, InstanceSpec};
+pub use instance::{Common, Instance, InstanceSpec};

@@ -37,7 +37,9 @@ pub struct LogLine {
     pub line: String,
     /// When it was read.
     pub at: Option<SystemTime>,
-    /// Which process of the server wrote it.
+    /// Which instance of the server wrote it.
+    pub instance: u32,
+    /// Which process of that instance.
     pub generation: u64,
     /// How many lines were lost before this one because it was read too slowly.
     pub missed: u64,
@@ -48,6 +50,7 @@ impl From<v1::ServersLogsResponse> for LogLine {
         Self {
             line: wire.line,
             at: wire.at.and_then(|at| at.try_into().ok()),
+            instance: wire.instance,
             generation: wire.generation,
             missed: wire.missed,
         }

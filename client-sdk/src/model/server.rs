@@ -33,8 +33,10 @@ pub struct Server {
     pub generation: u64,
     /// How many times it was started again without anyone asking.
     pub restarts: u32,
-    /// Calls that are waiting for its answer.
+    /// Calls that are under way.
     pub in_flight: u32,
+    /// Calls that wait for their turn.
+    pub waiting: u32,
     /// Calls that it was sent since the daemon started.
     pub calls: u64,
     /// What it said of itself, once it has.
@@ -49,6 +51,66 @@ pub struct Server {
     pub warnings: Vec<String>,
     /// How long it took to answer the last health check; `None` until there was one.
     pub latency: Option<Duration>,
+    /// Why it is in that state.
+    pub cause: String,
+    /// Its processes and the places for them. What is told above of a process is told of the one that
+    /// fares best; counts are those of all.
+    pub instances: Vec<Instance>,
+    /// Half of its calls were answered faster than this; `None` before the first one.
+    pub call_p50: Option<Duration>,
+    /// 99 of 100 of its calls were answered faster than this.
+    pub call_p99: Option<Duration>,
+    /// The memory of its processes and of what they started, in bytes. A watch does not tell it.
+    pub memory: Option<u64>,
+    /// Who shares a process: `shared`, `per-agent`, `per-project` or `per-credential`.
+    pub sharing: String,
+    /// When it is started: `eager` or `lazy`.
+    pub start: String,
+    /// It puts questions to its client, so one agent's calls are let through at a time.
+    pub asks: bool,
+}
+
+/// One process of a server, or the place for one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Instance {
+    /// Tells it from the others that the server has had.
+    pub number: u32,
+    /// Whose it is: `shared`, `agent 7`, `project /home/me/x`, `credential ***`.
+    pub key: String,
+    /// Where it is in its life.
+    pub state: ServerState,
+    /// Since when it has been in that state.
+    pub state_since: Option<SystemTime>,
+    /// Why it is in that state.
+    pub cause: String,
+    /// The process, while there is one.
+    pub pid: Option<u32>,
+    /// How many processes there have been.
+    pub generation: u64,
+    /// How many times it was started again without anyone asking.
+    pub restarts: u32,
+    /// Calls that are under way.
+    pub in_flight: u32,
+    /// Calls that wait for their turn.
+    pub waiting: u32,
+}
+
+impl From<v1::Instance> for Instance {
+    fn from(wire: v1::Instance) -> Self {
+        Self {
+            state: wire.state().into(),
+            number: wire.number,
+            key: wire.key,
+            state_since: wire.state_since.and_then(|at| at.try_into().ok()),
+            cause: wire.cause,
+            pid: wire.pid,
+            generation: wire.generation,
+            restarts: wire.restarts,
+            in_flight: wire.in_flight,
+            waiting: wire.waiting,
+        }
+    }
 }
 
 impl Server {
@@ -66,6 +128,7 @@ impl Server {
             generation: wire.generation,
             restarts: wire.restarts,
             in_flight: wire.in_flight,
+            waiting: wire.waiting,
             calls: wire.calls,
             info: wire.info.map(ServerInfo::from_wire).transpose()?,
             tools: wire.tools,
@@ -73,6 +136,14 @@ impl Server {
             next_try: wire.next_try.and_then(|at| at.try_into().ok()),
             warnings: wire.warnings,
             latency: wire.latency.and_then(|time| time.try_into().ok()),
+            cause: wire.cause,
+            instances: wire.instances.into_iter().map(Into::into).collect(),
+            call_p50: wire.call_p50.and_then(|time| time.try_into().ok()),
+            call_p99: wire.call_p99.and_then(|time| time.try_into().ok()),
+            memory: wire.memory_bytes,
+            sharing: wire.sharing,
+            start: wire.start,
+            asks: wire.asks,
         })
     }
 }
@@ -81,8 +152,10 @@ impl Server {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ServerState {
-    /// Not running, and not wanted to run.
+    /// Stopped by an operator: not running until it is started again.
     Stopped,
+    /// Not running; the next call starts it.
+    Idle,
     /// The MCP handshake is under way.
     Starting,
     /// Answers calls.
@@ -106,6 +179,7 @@ impl ServerState {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stopped => "stopped",
+            Self::Idle => "idle",
             Self::Starting => "starting",
             Self::Ready => "ready",
             Self::Degraded => "degraded",
@@ -136,6 +210,7 @@ impl From<v1::ServerState> for ServerState {
             v1::ServerState::CrashLoop => Self::CrashLoop,
             v1::ServerState::Failed => Self::Failed,
             v1::ServerState::Stopping => Self::Stopping,
+            v1::ServerState::Idle => Self::Idle,
         }
     }
 }
@@ -214,6 +289,8 @@ pub enum CommandOutcome {
     Accepted,
     /// There was nothing to do.
     AlreadyTrue,
+    /// It cannot be done now.
+    Refused,
     /// An outcome that this version of the client does not know.
     Unknown,
 }
@@ -224,6 +301,7 @@ impl From<v1::CommandOutcome> for CommandOutcome {
             v1::CommandOutcome::Unspecified => Self::Unknown,
             v1::CommandOutcome::Accepted => Self::Accepted,
             v1::CommandOutcome::AlreadyTrue => Self::AlreadyTrue,
+            v1::CommandOutcome::Refused => Self::Refused,
         }
     }
 }

@@ -21,6 +21,7 @@ pub(crate) async fn run(context: &Context, args: Logs) -> Result<(), Error> {
         if context.output.json {
             context.output.value_line(&LineJson {
                 at,
+                instance: line.instance,
                 generation: line.generation,
                 missed: line.missed,
                 line: &line.line,
@@ -46,6 +47,7 @@ pub(crate) async fn run(context: &Context, args: Logs) -> Result<(), Error> {
 #[derive(Serialize)]
 struct LineJson<'a> {
     at: Option<String>,
+    instance: u32,
     generation: u64,
     missed: u64,
     line: &'a str,

@@ -52,19 +52,57 @@ pub(crate) async fn run(context: &Context, args: Servers) -> Result<(), Error> {
 }
 
 fn table(servers: &[Server], now: SystemTime) -> Table {
-    let mut table = Table::new(&["NAME", "STATE", ">TOOLS", ">PID", ">UPTIME", ">RESTARTS"]);
+    let mut table = Table::new(&[
+        "NAME",
+        "STATE",
+        ">TOOLS",
+        ">PID",
+        ">UPTIME",
+        ">RESTARTS",
+        ">IN FLIGHT",
+        ">P50",
+        ">P99",
+        ">MEMORY",
+    ]);
     for server in servers {
-        let pid = server.pid.map(|pid| pid.to_string());
+        let cell = |known: Option<String>| Cell::from(known.unwrap_or_else(|| "-".to_owned()));
         table.row([
             Cell::from(crate::output::safe::line(&server.name)),
             Cell::styled(server.state.as_str(), style::of_state(server.state)),
             server.tools.to_string().into(),
-            pid.unwrap_or_else(|| "-".to_owned()).into(),
-            uptime(server, now).unwrap_or_else(|| "-".to_owned()).into(),
+            cell(pids(server)),
+            cell(uptime(server, now)),
             server.restarts.to_string().into(),
+            in_flight(server).into(),
+            cell(server.call_p50.map(time::short)),
+            cell(server.call_p99.map(time::short)),
+            cell(server.memory.map(time::bytes)),
         ]);
     }
     table
+}
+
+/// The process; of several the first, and how many more there are.
+fn pids(server: &Server) -> Option<String> {
+    let pid = server.pid?;
+    let others = server
+        .instances
+        .iter()
+        .filter(|other| other.pid.is_some())
+        .count()
+        - 1;
+    Some(match others {
+        0 => pid.to_string(),
+        others => format!("{pid} +{others}"),
+    })
+}
+
+/// Calls under way, and those that wait for their turn.
+fn in_flight(server: &Server) -> String {
+    match server.waiting {
+        0 => server.in_flight.to_string(),
+        waiting => format!("{} +{waiting}", server.in_flight),
+    }
 }
 
 /// How long it has been answering.
@@ -121,7 +159,14 @@ async fn watch(context: &Context, nexus: &Nexus, name: Option<&str>) -> Result<(
                     ServerState::Ready => {
                         line += &format!(", {} tools", server.tools);
                     }
-                    ServerState::Starting | ServerState::Stopped | ServerState::Stopping => {}
+                    ServerState::Starting
+                    | ServerState::Stopped
+                    | ServerState::Idle
+                    | ServerState::Stopping => {
+                        if !server.cause.is_empty() {
+                            line += &format!(", {}", one_line(&server.cause));
+                        }
+                    }
                     _ => {
                         let failure = server.last_failure.as_ref();
                         let why = failure.map(|failure| one_line(&failure.message));

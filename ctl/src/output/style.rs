@@ -17,7 +17,7 @@ pub(crate) fn of_state(state: ServerState) -> Style {
     match state {
         ServerState::Ready => GOOD,
         ServerState::CrashLoop | ServerState::Failed => BAD,
-        ServerState::Stopped => DIM,
+        ServerState::Stopped | ServerState::Idle => DIM,
         _ => CARE,
     }
 }

@@ -2,24 +2,38 @@
 
 use crate::{
     catalog,
-    pool::Server,
+    pool::{Member, Server},
     supervisor::{
+        lists::Lists,
         machine::{Outcome, State},
         status::Status,
     },
 };
 use nexus_proto::v1;
 use prost_types::Timestamp;
-use std::time::SystemTime;
+use std::{sync::Arc, time::SystemTime};
 
 pub(super) fn server(server: &Server) -> v1::Server {
     let config = server.config();
-    let status = server.current();
+    let members = server.members();
+    let instances: Vec<_> = members.iter().map(|m| instance(server, m)).collect();
+    // Nobody may have needed it yet.
+    let nothing = Status::new();
+    let best = members.iter().max_by_key(|member| rank(&member.current()));
+    let status = best.map(|member| member.current());
+    let status: &Status = status.as_deref().unwrap_or(&nothing);
+    let lists = server.lists();
+    let sum = |count: fn(&v1::Instance) -> u32| instances.iter().map(count).sum();
+    let timing = |percent| {
+        let time = server.timings().percentile(percent);
+        time.and_then(|time| time.try_into().ok())
+    };
     v1::Server {
         name: config.name.clone(),
         slug: config.slug.to_string(),
-        state: state(&status).into(),
+        state: state(server, status).into(),
         state_since: Some(timestamp(status.state_since)),
+        cause: status.cause.clone(),
         wanted: status.wanted,
         transport: "stdio".to_owned(),
         command: config.command.clone(),
@@ -30,10 +44,13 @@ pub(super) fn server(server: &Server) -> v1::Server {
             .unwrap_or_default(),
         pid: status.pid,
         generation: status.generation,
-        restarts: status.restarts,
-        in_flight: number(status.connection.as_ref().map_or(0, |c| c.in_flight())),
+        restarts: sum(|instance| instance.restarts),
+        in_flight: sum(|instance| instance.in_flight),
+        waiting: sum(|instance| instance.waiting),
         calls: server.calls(),
-        info: status.info.as_ref().map(|info| v1::ServerInfo {
+        call_p50: timing(50),
+        call_p99: timing(99),
+        info: lists.info.as_ref().map(|info| v1::ServerInfo {
             name: info.name.clone(),
             version: info.version.clone(),
             title: info.title.clone(),
@@ -41,7 +58,7 @@ pub(super) fn server(server: &Server) -> v1::Server {
             instructions: info.instructions.clone(),
             capabilities: info.capabilities.clone(),
         }),
-        tools: number(status.tools.as_ref().map_or(0, |list| list.tools.len())),
+        tools: number(lists.tools.as_ref().map_or(0, |list| list.tools.len())),
         last_failure: status.last_failure.as_ref().map(|past| v1::ServerFailure {
             reason: past.failure.reason.as_str().to_owned(),
             message: past.failure.message.clone(),
@@ -49,39 +66,91 @@ pub(super) fn server(server: &Server) -> v1::Server {
             at: Some(timestamp(past.at)),
         }),
         next_try: status.next_try.map(timestamp),
-        warnings: warnings(&status),
+        warnings: warnings(&lists, &members),
         latency: status.latency.and_then(|after| after.try_into().ok()),
+        instances,
+        memory_bytes: None,
+        sharing: config.sharing.as_str().to_owned(),
+        start: config.start.as_str().to_owned(),
+        asks: server.asks(),
     }
 }
 
-fn warnings(status: &Status) -> Vec<String> {
-    let mut warnings = match &status.tools {
+fn instance(server: &Server, member: &Member) -> v1::Instance {
+    let (in_flight, waiting) = member.counts();
+    let status = member.current();
+    v1::Instance {
+        number: member.number,
+        key: member.key.to_string(),
+        state: state(server, &status).into(),
+        state_since: Some(timestamp(status.state_since)),
+        cause: status.cause.clone(),
+        pid: status.pid,
+        generation: status.generation,
+        restarts: status.restarts,
+        in_flight: number(in_flight),
+        waiting: number(waiting),
+    }
+}
+
+/// Of several processes, the one that fares best stands for the server.
+fn rank(status: &Status) -> u8 {
+    match status.state {
+        State::Ready { .. } if status.silences == 0 => 8,
+        State::Ready { .. } => 7,
+        State::Starting { .. } => 6,
+        State::Queued => 5,
+        State::Stopping { .. } => 4,
+        State::Backoff { .. } => 3,
+        State::CrashLoop { .. } => 2,
+        State::Failed { .. } => 1,
+        State::Stopped => 0,
+    }
+}
+
+fn warnings(lists: &Lists, members: &[Arc<Member>]) -> Vec<String> {
+    let mut warnings = match &lists.tools {
         Some(list) => list.warnings.clone(),
         None => Vec::new(),
     };
-    if let Some(error) = &status.list_error {
+    if let Some(error) = &lists.error {
         warnings.push(format!("its tools could not be listed: {error}"));
     }
-    if let Some(connection) = &status.connection
-        && connection.oddities() > 0
-    {
-        warnings.push(format!(
-            "{} messages made no sense and were dropped",
-            connection.oddities()
-        ));
+    for member in members {
+        let status = member.current();
+        if status.leaked > 0 {
+            let leaked = status.leaked;
+            warnings.push(format!("{leaked} of its processes cannot be ended"));
+        }
+        let Some(connection) = &status.connection else {
+            continue;
+        };
+        if connection.oddities() > 0 {
+            warnings.push(format!(
+                "{} messages made no sense and were dropped",
+                connection.oddities()
+            ));
+        }
+        if connection.noise() > 0 {
+            warnings.push(format!(
+                "it prints to its standard output what is not MCP: {} lines were passed over",
+                connection.noise()
+            ));
+        }
     }
     warnings
 }
 
-fn state(status: &Status) -> v1::ServerState {
+fn state(server: &Server, status: &Status) -> v1::ServerState {
     match status.state {
-        State::Stopped => v1::ServerState::Stopped,
-        State::Starting { .. } => v1::ServerState::Starting,
+        State::Stopped if server.is_held() => v1::ServerState::Stopped,
+        State::Stopped => v1::ServerState::Idle,
+        State::Queued | State::Starting { .. } => v1::ServerState::Starting,
         State::Ready { .. } if status.silences > 0 => v1::ServerState::Degraded,
         State::Ready { .. } => v1::ServerState::Ready,
         State::Backoff { .. } => v1::ServerState::Backoff,
         State::CrashLoop { .. } => v1::ServerState::CrashLoop,
-        State::Failed => v1::ServerState::Failed,
+        State::Failed { .. } => v1::ServerState::Failed,
         State::Stopping { .. } => v1::ServerState::Stopping,
     }
 }
@@ -99,6 +168,7 @@ pub(super) fn outcome(outcome: Outcome) -> i32 {
     match outcome {
         Outcome::Accepted => v1::CommandOutcome::Accepted,
         Outcome::AlreadyTrue => v1::CommandOutcome::AlreadyTrue,
+        Outcome::Refused => v1::CommandOutcome::Refused,
     }
     .into()
 }

@@ -4,7 +4,7 @@ use super::{
     Context,
     convert::{number, timestamp},
 };
-use crate::{config::ConfigError, platform, supervisor::machine::State};
+use crate::{config::ConfigError, platform, pool::Server, supervisor::status::Readiness};
 use nexus_proto::{
     reason::{Failure, Reason},
     v1::{self, daemon_server},
@@ -22,10 +22,8 @@ impl daemon_server::Daemon for Daemon {
     ) -> Result<Response<v1::DaemonStatusResponse>, Status> {
         let config = Arc::clone(&self.0.config.read());
         let servers = self.0.pool.servers();
-        let is_ready = |state: State| matches!(state, State::Ready { .. });
-        let ready = servers
-            .values()
-            .filter(|server| is_ready(server.current().state));
+        let is_ready = |server: &&Arc<Server>| matches!(server.readiness(), Readiness::Ready(_));
+        let ready = servers.values().filter(is_ready);
         Ok(Response::new(v1::DaemonStatusResponse {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),

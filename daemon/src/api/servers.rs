@@ -1,9 +1,10 @@
 //! The service `Servers`.
 
-use super::{Context, convert};
+use super::{Context, caller, convert};
 use crate::{
     mcp::connection::CallError,
-    pool::Server,
+    pool::{Server, key::Caller},
+    process::memory,
     shutdown::Shutdown,
     supervisor::{log::LogLine, machine::Command},
 };
@@ -31,6 +32,7 @@ impl Servers {
     async fn command(
         &self,
         server: &str,
+        caller: &Caller,
         command: Command,
         wait: bool,
     ) -> Result<(i32, Option<v1::Server>), Status> {
@@ -39,9 +41,9 @@ impl Servers {
             self.0.router.check_open()?;
         }
         let outcome = server.command(command, wait).await;
-        if wait && command != Command::Stop {
+        if wait && command != Command::Stop && !server.members().is_empty() {
             // Waiting for a server that cannot start ends with the reason why.
-            server.ready().await?;
+            server.connect(caller).await?;
         }
         Ok((convert::outcome(outcome), Some(convert::server(&server))))
     }
@@ -55,9 +57,9 @@ impl servers_server::Servers for Servers {
     ) -> Result<Response<v1::ServersListResponse>, Status> {
         let servers = self.0.pool.servers();
         let servers = servers.values().map(|server| convert::server(server));
-        Ok(Response::new(v1::ServersListResponse {
-            servers: servers.collect(),
-        }))
+        let mut servers: Vec<_> = servers.collect();
+        weigh(&mut servers).await;
+        Ok(Response::new(v1::ServersListResponse { servers }))
     }
 
     async fn get(
@@ -65,8 +67,11 @@ impl servers_server::Servers for Servers {
         request: Request<v1::ServersGetRequest>,
     ) -> Result<Response<v1::ServersGetResponse>, Status> {
         let server = self.0.pool.get(&request.into_inner().server)?;
+        let mut server = [convert::server(&server)];
+        weigh(&mut server).await;
+        let [server] = server;
         Ok(Response::new(v1::ServersGetResponse {
-            server: Some(convert::server(&server)),
+            server: Some(server),
         }))
     }
 
@@ -74,8 +79,9 @@ impl servers_server::Servers for Servers {
         &self,
         request: Request<v1::ServersStartRequest>,
     ) -> Result<Response<v1::ServersStartResponse>, Status> {
+        let caller = caller::of(&request);
         let v1::ServersStartRequest { server, wait } = request.into_inner();
-        let (outcome, server) = self.command(&server, Command::Start, wait).await?;
+        let (outcome, server) = self.command(&server, &caller, Command::Start, wait).await?;
         Ok(Response::new(v1::ServersStartResponse { outcome, server }))
     }
 
@@ -83,8 +89,9 @@ impl servers_server::Servers for Servers {
         &self,
         request: Request<v1::ServersStopRequest>,
     ) -> Result<Response<v1::ServersStopResponse>, Status> {
+        let caller = caller::of(&request);
         let v1::ServersStopRequest { server, wait } = request.into_inner();
-        let (outcome, server) = self.command(&server, Command::Stop, wait).await?;
+        let (outcome, server) = self.command(&server, &caller, Command::Stop, wait).await?;
         Ok(Response::new(v1::ServersStopResponse { outcome, server }))
     }
 
@@ -92,8 +99,11 @@ impl servers_server::Servers for Servers {
         &self,
         request: Request<v1::ServersRestartRequest>,
     ) -> Result<Response<v1::ServersRestartResponse>, Status> {
+        let caller = caller::of(&request);
         let v1::ServersRestartRequest { server, wait } = request.into_inner();
-        let (outcome, server) = self.command(&server, Command::Restart, wait).await?;
+        let (outcome, server) = self
+            .command(&server, &caller, Command::Restart, wait)
+            .await?;
         Ok(Response::new(v1::ServersRestartResponse {
             outcome,
             server,
@@ -104,9 +114,9 @@ impl servers_server::Servers for Servers {
         &self,
         request: Request<v1::ServersRefreshRequest>,
     ) -> Result<Response<v1::ServersRefreshResponse>, Status> {
+        let caller = caller::of(&request);
         let server = self.0.pool.get(&request.into_inner().server)?;
-        server.ready().await?;
-        server.refresh().await?;
+        server.refresh(&caller).await?;
         Ok(Response::new(v1::ServersRefreshResponse {
             server: Some(convert::server(&server)),
         }))
@@ -116,8 +126,9 @@ impl servers_server::Servers for Servers {
         &self,
         request: Request<v1::ServersPingRequest>,
     ) -> Result<Response<v1::ServersPingResponse>, Status> {
+        let caller = caller::of(&request);
         let server = self.0.pool.get(&request.into_inner().server)?;
-        let round_trip = timeout(PING_TIMEOUT, ping(&server))
+        let round_trip = timeout(PING_TIMEOUT, ping(&server, &caller))
             .await
             .unwrap_or_else(|_| {
                 let name = &server.config().name;
@@ -167,8 +178,20 @@ impl servers_server::Servers for Servers {
     }
 }
 
-async fn ping(server: &Server) -> Result<Duration, Failure> {
-    let connection = server.ready().await?;
+/// Adds how much memory each server takes.
+async fn weigh(servers: &mut [v1::Server]) {
+    let Ok(groups) = tokio::task::spawn_blocking(memory::of_groups).await else {
+        return;
+    };
+    for server in servers {
+        let pids = server.instances.iter().filter_map(|instance| instance.pid);
+        let found: Vec<u64> = pids.filter_map(|pid| groups.get(&pid).copied()).collect();
+        server.memory_bytes = (!found.is_empty()).then(|| found.iter().sum());
+    }
+}
+
+async fn ping(server: &Server, caller: &Caller) -> Result<Duration, Failure> {
+    let connection = server.connect(caller).await?;
     let started = Instant::now();
     let answer = match connection.request("ping", b"") {
         Ok(waiting) => waiting.await,
@@ -198,16 +221,18 @@ async fn watch(
     let mut pulse = context.pool.pulse();
     let mut told: HashMap<String, v1::Server> = HashMap::new();
     loop {
-        pulse.mark_unchanged();
+        let revision = *pulse.borrow_and_update();
         let servers = context.pool.servers();
         let is_meant = |name: &String| only.as_ref().is_none_or(|only| only == name);
         for (name, server) in servers.iter().filter(|(name, _)| is_meant(name)) {
             let now = convert::server(server);
-            if told.get(name) != Some(&now) {
-                told.insert(name.clone(), now.clone());
+            let steady = steady(&now);
+            if told.get(name) != Some(&steady) {
+                told.insert(name.clone(), steady);
                 let change = v1::ServersWatchResponse {
                     server: Some(now),
                     removed: false,
+                    revision,
                 };
                 if changes.send(Ok(change)).await.is_err() {
                     return;
@@ -227,6 +252,7 @@ async fn watch(
                     ..v1::Server::default()
                 }),
                 removed: true,
+                revision,
             };
             if changes.send(Ok(change)).await.is_err() {
                 return;
@@ -238,6 +264,21 @@ async fn watch(
             changed = pulse.changed() => if changed.is_err() { return },
         }
     }
+}
+
+/// A server without what changes with every call.
+fn steady(server: &v1::Server) -> v1::Server {
+    let mut steady = server.clone();
+    steady.calls = 0;
+    steady.in_flight = 0;
+    steady.waiting = 0;
+    steady.call_p50 = None;
+    steady.call_p99 = None;
+    for instance in &mut steady.instances {
+        instance.in_flight = 0;
+        instance.waiting = 0;
+    }
+    steady
 }
 
 async fn logs(
@@ -280,7 +321,8 @@ fn log_line(line: &LogLine, missed: u64) -> v1::ServersLogsResponse {
     v1::ServersLogsResponse {
         line: line.text.clone(),
         at: Some(convert::timestamp(line.at)),
-        generation: line.generation,
+        generation: line.source.generation,
+        instance: line.source.instance,
         missed,
     }
 }

@@ -1,10 +1,10 @@
 //! The service `Tools`.
 
-use super::{Context, convert, deadline};
+use super::{Context, caller, convert, deadline};
 use crate::{
     catalog::{self, Tool},
     mcp::connection::Progress,
-    pool::Server,
+    pool::{Server, key::Caller},
     router::Call,
     supervisor::status::Readiness,
 };
@@ -34,13 +34,14 @@ impl tools_server::Tools for Tools {
         &self,
         request: Request<v1::ToolsListRequest>,
     ) -> Result<Response<v1::ToolsListResponse>, Status> {
+        let caller = caller::of(&request);
         let name = request.into_inner().server;
         let servers = if name.is_empty() {
             self.0.pool.servers().values().cloned().collect()
         } else {
             vec![self.0.pool.get(&name)?]
         };
-        let (tools, missing) = self.known_tools(&servers).await;
+        let (tools, missing) = self.known_tools(&servers, &caller).await;
         Ok(Response::new(v1::ToolsListResponse {
             tools: tools.iter().map(|tool| convert::tool(tool)).collect(),
             missing,
@@ -51,7 +52,9 @@ impl tools_server::Tools for Tools {
         &self,
         request: Request<v1::ToolsGetRequest>,
     ) -> Result<Response<v1::ToolsGetResponse>, Status> {
-        let found = self.0.router.find(&request.into_inner().name).await?;
+        let caller = caller::of(&request);
+        let name = request.into_inner().name;
+        let found = self.0.router.find(&name, &caller).await?;
         Ok(Response::new(v1::ToolsGetResponse {
             tool: Some(convert::tool(&found.tool)),
         }))
@@ -61,6 +64,7 @@ impl tools_server::Tools for Tools {
         &self,
         request: Request<v1::ToolsSearchRequest>,
     ) -> Result<Response<v1::ToolsSearchResponse>, Status> {
+        let caller = caller::of(&request);
         let v1::ToolsSearchRequest { query, limit } = request.into_inner();
         if query.len() > MAX_QUERY {
             let message = format!("a query is no longer than {MAX_QUERY} bytes");
@@ -68,7 +72,7 @@ impl tools_server::Tools for Tools {
         }
         let limit = if limit == 0 { 10 } else { limit as usize };
         let servers: Vec<_> = self.0.pool.servers().values().cloned().collect();
-        let (tools, _) = self.known_tools(&servers).await;
+        let (tools, _) = self.known_tools(&servers, &caller).await;
         let matches = catalog::search(&tools, &query, limit);
         Ok(Response::new(v1::ToolsSearchResponse {
             matches: matches
@@ -86,8 +90,10 @@ impl tools_server::Tools for Tools {
         request: Request<v1::ToolsCallRequest>,
     ) -> Result<Response<v1::ToolsCallResponse>, Status> {
         let deadline = deadline::of(request.metadata());
+        let caller = caller::of(&request);
         let v1::ToolsCallRequest { name, arguments } = request.into_inner();
         let call = Call {
+            caller: &caller,
             name: &name,
             arguments,
             deadline,
@@ -104,12 +110,14 @@ impl tools_server::Tools for Tools {
         request: Request<v1::ToolsCallStreamRequest>,
     ) -> Result<Response<Self::CallStreamStream>, Status> {
         let deadline = deadline::of(request.metadata());
+        let caller = caller::of(&request);
         let v1::ToolsCallStreamRequest { name, arguments } = request.into_inner();
         let router = Arc::clone(&self.0.router);
         let (events, stream) = mpsc::channel(EVENTS);
         tokio::spawn(async move {
             let (progress, told) = mpsc::channel(EVENTS);
             let call = Call {
+                caller: &caller,
                 name: &name,
                 arguments,
                 deadline,
@@ -130,8 +138,9 @@ impl Tools {
     async fn known_tools(
         &self,
         servers: &[Arc<Server>],
+        caller: &Caller,
     ) -> (Vec<Arc<Tool>>, Vec<v1::MissingServer>) {
-        let all_settled = futures_util::future::join_all(servers.iter().map(|s| s.settled()));
+        let all_settled = futures_util::future::join_all(servers.iter().map(|s| s.settled(caller)));
         let _ = timeout(LIST_PATIENCE, all_settled).await;
         let mut tools = Vec::new();
         let mut missing = Vec::new();
@@ -181,8 +190,7 @@ fn wire_progress(progress: Progress) -> v1::Progress {
 
 fn missing_server(server: &Server) -> v1::MissingServer {
     let name = server.config().name.clone();
-    let readiness = server.current().readiness();
-    let (reason, message) = match readiness {
+    let (reason, message) = match server.readiness() {
         Readiness::Refused(failure) => (failure.reason.as_str(), failure.message),
         _ => (
             Reason::ServerStarting.as_str(),

@@ -26,6 +26,8 @@ pub struct Tool {
     pub tool: String,
     /// Its definition, verbatim.
     pub definition: Bytes,
+    /// Its server says that calling it twice does no harm.
+    pub repeatable: bool,
     // Made at the first call: most tools of most servers are never called.
     validator: OnceLock<Option<Box<Validator>>>,
 }
@@ -37,6 +39,7 @@ impl Tool {
             server,
             tool: definition.name.clone(),
             definition: definition.json.clone(),
+            repeatable: is_repeatable(&definition.json),
             validator: OnceLock::new(),
         }
     }
@@ -138,6 +141,23 @@ impl Tool {
     }
 }
 
+fn is_repeatable(definition: &[u8]) -> bool {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Annotations {
+        read_only_hint: bool,
+        idempotent_hint: bool,
+    }
+    #[derive(Deserialize)]
+    struct Definition {
+        #[serde(default)]
+        annotations: Annotations,
+    }
+    serde_json::from_slice::<Definition>(definition).is_ok_and(|definition| {
+        definition.annotations.read_only_hint || definition.annotations.idempotent_hint
+    })
+}
+
 /// What a tool is called and said to do.
 #[derive(Debug, Default, Deserialize)]
 pub struct About {
@@ -180,6 +200,22 @@ mod tests {
                 failure.details.violations.into_iter().map(text).collect()
             }
         }
+    }
+
+    #[test]
+    fn what_a_server_says_of_repeating_is_read() {
+        for (annotations, repeatable) in [
+            (r#"{"readOnlyHint":true}"#, true),
+            (r#"{"idempotentHint":true,"title":"x"}"#, true),
+            (r#"{"readOnlyHint":false,"idempotentHint":false}"#, false),
+            ("{}", false),
+            (r#"{"readOnlyHint":"yes"}"#, false),
+            ("null", false),
+        ] {
+            let tool = tool(&format!(r#"{{"name":"t","annotations":{annotations}}}"#));
+            assert_eq!(tool.repeatable, repeatable, "{annotations}");
+        }
+        assert!(!add().repeatable);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Reads `mcp.json`, as agents write it.
 
-use super::{Config, ServerConfig, name_servers};
+use super::{Config, ServerConfig, Sharing, Start, name_servers};
 use crate::supervisor::health::HealthPolicy;
 use serde::Deserialize;
 use serde_json::Value;
@@ -23,6 +23,9 @@ const FOREIGN_KEYS: &[&str] = &[
     "dev",
     "gallery",
 ];
+
+/// More processes of one server would not make it faster.
+const MAX_REPLICAS: usize = 16;
 
 /// No timeout is longer: what is meant by it is "never".
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -116,8 +119,21 @@ struct Entry {
     #[serde(default)]
     disabled: bool,
     enabled: Option<bool>,
+    start: Option<Start>,
+    /// The older way to say `lazy`.
     #[serde(alias = "auto_start")]
     auto_start: Option<bool>,
+    #[serde(alias = "idle_stop")]
+    idle_stop: Option<f64>,
+    #[serde(default)]
+    sharing: Sharing,
+    replicas: Option<usize>,
+    #[serde(alias = "max_in_flight")]
+    max_in_flight: Option<usize>,
+    #[serde(alias = "max_queue")]
+    max_queue: Option<usize>,
+    #[serde(default, alias = "trust_hints")]
+    trust_hints: bool,
     #[serde(flatten)]
     unknown: BTreeMap<String, Value>,
 }
@@ -243,7 +259,37 @@ fn server(path: &Path, name: &str, entry: Entry) -> Result<ServerConfig, ConfigE
             threshold: threshold.unwrap_or(defaults.health.threshold).max(1),
         },
     };
+    let start = match (entry.start, entry.auto_start) {
+        (Some(start), _) => start,
+        (None, Some(false)) => Start::Lazy,
+        (None, _) => defaults.start,
+    };
+    let replicas = entry.replicas.unwrap_or(defaults.replicas);
+    if !(1..=MAX_REPLICAS).contains(&replicas) {
+        return Err(wrong(
+            &format!("it cannot have {replicas} replicas"),
+            &format!("write a number from 1 to {MAX_REPLICAS}"),
+        ));
+    }
+    if entry.max_in_flight == Some(0) {
+        return Err(wrong(
+            "with \"max_in_flight\": 0 it could never be called",
+            "write how many calls it can work on at once, or leave it out",
+        ));
+    }
+    // Zero is what people write for never.
+    let idle_stop = match entry.idle_stop {
+        None | Some(0.0) => None,
+        given => Some(seconds(given, Duration::ZERO)?),
+    };
     Ok(ServerConfig {
+        start,
+        idle_stop,
+        sharing: entry.sharing,
+        replicas,
+        max_in_flight: entry.max_in_flight,
+        max_queue: entry.max_queue.unwrap_or(defaults.max_queue),
+        trust_hints: entry.trust_hints,
         health,
         source: Some(path.to_owned()),
         args: words,
@@ -256,7 +302,6 @@ fn server(path: &Path, name: &str, entry: Entry) -> Result<ServerConfig, ConfigE
         }),
         timeout: seconds(entry.timeout, defaults.timeout)?,
         start_timeout: seconds(entry.start_timeout, defaults.start_timeout)?,
-        auto_start: entry.auto_start.unwrap_or(true),
         ..defaults
     })
 }
@@ -272,7 +317,14 @@ fn unknown_keys(server: &str, entry: &Entry) -> Vec<String> {
         "start_timeout",
         "disabled",
         "enabled",
+        "start",
         "auto_start",
+        "idle_stop",
+        "sharing",
+        "replicas",
+        "max_in_flight",
+        "max_queue",
+        "trust_hints",
         "url",
         "health",
     ];

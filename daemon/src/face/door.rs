@@ -4,9 +4,12 @@ use super::{
     rewind::Rewind,
     sniff::{Protocol, sniff},
 };
-use crate::api::Context;
+use crate::{api::Context, pool::key::Agent};
 use bytes::BytesMut;
-use hyper::server::conn::http2;
+use hyper::{
+    server::conn::http2,
+    service::{Service as _, service_fn},
+};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     service::TowerToHyperService,
@@ -108,6 +111,13 @@ async fn welcome(
 }
 
 async fn grpc(stream: Rewind<Stream>, routes: Routes, context: &Context) -> io::Result<()> {
+    // One connection is one agent: what is its own ends when it leaves.
+    let agent = Arc::new(Agent::new());
+    let routes = TowerToHyperService::new(routes);
+    let routes = service_fn(move |mut request| {
+        request.extensions_mut().insert(Arc::clone(&agent));
+        routes.call(request)
+    });
     let connection = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .max_concurrent_streams(MAX_STREAMS)
@@ -115,7 +125,7 @@ async fn grpc(stream: Rewind<Stream>, routes: Routes, context: &Context) -> io::
         .initial_connection_window_size(CONNECTION_WINDOW)
         .keep_alive_interval(Duration::from_secs(30))
         .keep_alive_timeout(Duration::from_secs(10))
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
+        .serve_connection(TokioIo::new(stream), routes);
     let mut connection = std::pin::pin!(connection);
     let served = tokio::select! {
         served = &mut connection => served,

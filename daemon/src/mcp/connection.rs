@@ -20,14 +20,24 @@ use std::{
     pin::Pin,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
+    time::Duration,
 };
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::{
+    sync::{Notify, mpsc, oneshot},
+    time::Instant,
+};
 
 /// How much of each end of a line is searched for an id.
 const SEARCHED: usize = 4096;
+
+/// More lines in a row that are no messages are not a banner: the program does not speak MCP.
+const MAX_NOISE: u64 = 100;
+
+/// What only an agent can answer, not a go-between.
+const AGENTS_QUESTIONS: [&str; 3] = ["sampling/createMessage", "elicitation/create", "roots/list"];
 
 /// What came of a request.
 pub type Reply = Result<Bytes, CallError>;
@@ -63,22 +73,33 @@ pub struct Progress {
 }
 
 /// A live connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Connection {
     /// What is to be written.
     pub outbox: Outbox,
     /// Rung when the server says that its tools have changed.
     pub tools_changed: Notify,
     table: Mutex<Table>,
+    /// Rung when nothing is pending after new requests have been refused.
+    drained: Notify,
     last_id: AtomicU64,
     oddities: AtomicU64,
+    /// Lines that were no messages at all, and how many of them came in a row.
+    noise: AtomicU64,
+    noise_in_a_row: AtomicU64,
     received: AtomicU64,
+    born: Instant,
+    /// When a tool was last called, in milliseconds after `born`.
+    last_call: AtomicU64,
+    /// Set when the server puts a question to its client that only an agent could answer.
+    asks: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Default)]
 struct Table {
     pending: HashMap<u64, Pending>,
-    ended: Option<Arc<Failure>>,
+    /// Why no new requests are taken.
+    closed: Option<Arc<Failure>>,
 }
 
 #[derive(Debug)]
@@ -88,6 +109,25 @@ struct Pending {
 }
 
 impl Connection {
+    /// A connection to a process that was just started. `asks` is set once the server asks its client
+    /// something.
+    pub fn new(asks: Arc<AtomicBool>) -> Self {
+        Self {
+            outbox: Outbox::default(),
+            tools_changed: Notify::new(),
+            table: Mutex::default(),
+            drained: Notify::new(),
+            last_id: AtomicU64::new(0),
+            oddities: AtomicU64::new(0),
+            noise: AtomicU64::new(0),
+            noise_in_a_row: AtomicU64::new(0),
+            received: AtomicU64::new(0),
+            born: Instant::now(),
+            last_call: AtomicU64::new(0),
+            asks,
+        }
+    }
+
     /// Sends a request. `params` is JSON text, empty for none.
     pub fn request(self: &Arc<Self>, method: &str, params: &[u8]) -> Result<Waiting, CallError> {
         self.begin(None, |id| outgoing::request(id, method, params))
@@ -101,6 +141,8 @@ impl Connection {
         progress: Option<mpsc::Sender<Progress>>,
     ) -> Result<Waiting, CallError> {
         let wants_progress = progress.is_some();
+        let now = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_call.store(now, Ordering::Relaxed);
         self.begin(progress, |id| {
             outgoing::tool_call(id, tool, arguments, wants_progress)
         })
@@ -121,9 +163,46 @@ impl Connection {
         self.oddities.load(Ordering::Relaxed)
     }
 
+    /// How many lines were no messages at all: a server that logs to the wrong place, as a rule.
+    pub fn noise(&self) -> u64 {
+        self.noise.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has said nothing but noise for too long: it does not speak MCP.
+    pub fn is_only_noise(&self) -> bool {
+        self.noise_in_a_row.load(Ordering::Relaxed) > MAX_NOISE
+    }
+
     /// How many messages have come: a number that grows is a sign of life.
     pub fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
+    }
+
+    /// When a tool was last called, or the process was started.
+    pub fn last_used(&self) -> Instant {
+        self.born + Duration::from_millis(self.last_call.load(Ordering::Relaxed))
+    }
+
+    /// Takes no new requests: they go to the next process. Those under way go on.
+    pub fn retire(&self, cause: &Arc<Failure>) {
+        let mut table = self.table.lock();
+        table.closed = Some(Arc::clone(cause));
+        self.ring_if_drained(&table);
+    }
+
+    /// The same, if no request is under way; otherwise nothing happens.
+    pub fn retire_if_idle(&self, cause: &Arc<Failure>) -> bool {
+        let mut table = self.table.lock();
+        let idle = table.pending.is_empty();
+        if idle {
+            table.closed = Some(Arc::clone(cause));
+        }
+        idle
+    }
+
+    /// Waits until no request is under way. To be called once it has retired.
+    pub async fn drained(&self) {
+        self.drained.notified().await;
     }
 
     /// Ends the connection: every request that waits gets its one outcome now.
@@ -131,7 +210,7 @@ impl Connection {
         // In this order: whoever finds the outbox closed finds the cause in the table.
         let pending = {
             let mut table = self.table.lock();
-            table.ended = Some(Arc::clone(cause));
+            table.closed = Some(Arc::clone(cause));
             std::mem::take(&mut table.pending)
         };
         let unsent = self.outbox.close();
@@ -152,6 +231,7 @@ impl Connection {
             Line::Whole(line) => match envelope::parse(&line) {
                 Ok(message) => {
                     self.received.fetch_add(1, Ordering::Relaxed);
+                    self.noise_in_a_row.store(0, Ordering::Relaxed);
                     self.dispatch(message);
                 }
                 Err(error) => self.spoiled(&line, &error),
@@ -173,7 +253,7 @@ impl Connection {
         let (reply, answer) = oneshot::channel();
         {
             let mut table = self.table.lock();
-            if let Some(cause) = &table.ended {
+            if let Some(cause) = &table.closed {
                 return Err(CallError::NotSent(Arc::clone(cause)));
             }
             table.pending.insert(id, Pending { reply, progress });
@@ -190,12 +270,12 @@ impl Connection {
         }) {
             Ok(()) => Ok(waiting),
             Err(PushError::Full) => {
-                self.table.lock().pending.remove(&id);
+                self.remove(id);
                 Err(CallError::Overloaded)
             }
             // It ended between the two locks.
             Err(PushError::Closed) => {
-                let ended = self.table.lock().ended.clone();
+                let ended = self.table.lock().closed.clone();
                 Err(ended.map_or(CallError::Overloaded, CallError::NotSent))
             }
         }
@@ -208,7 +288,12 @@ impl Connection {
             }
             Incoming::Request { id, method } => self.send(match method.as_str() {
                 "ping" => outgoing::response(&id, b"{}"),
-                _ => outgoing::error_response(&id, -32601, "Method not found"),
+                method => {
+                    if AGENTS_QUESTIONS.contains(&method) {
+                        self.asks.store(true, Ordering::Relaxed);
+                    }
+                    outgoing::error_response(&id, -32601, "Method not found")
+                }
             }),
             Incoming::Notification { method, params } => match method.as_str() {
                 "notifications/progress" => self.progress(&params),
@@ -251,16 +336,39 @@ impl Connection {
             }
             _ => None,
         };
+        if id.is_none()
+            && matches!(
+                error,
+                EnvelopeError::NotText(_) | EnvelopeError::Malformed(_)
+            )
+        {
+            self.noise.fetch_add(1, Ordering::Relaxed);
+            self.noise_in_a_row.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
         self.settle_or_count(id, || Err(CallError::Malformed(error.to_string())));
     }
 
     /// Gives a request its outcome. Late, repeated and unknown answers are dropped and counted.
     fn settle_or_count(&self, id: Option<u64>, reply: impl FnOnce() -> Reply) {
-        match id.and_then(|id| self.table.lock().pending.remove(&id)) {
+        match id.and_then(|id| self.remove(id)) {
             Some(pending) => {
                 let _ = pending.reply.send(reply());
             }
             None => self.odd(),
+        }
+    }
+
+    fn remove(&self, id: u64) -> Option<Pending> {
+        let mut table = self.table.lock();
+        let pending = table.pending.remove(&id);
+        self.ring_if_drained(&table);
+        pending
+    }
+
+    fn ring_if_drained(&self, table: &Table) {
+        if table.closed.is_some() && table.pending.is_empty() {
+            self.drained.notify_one();
         }
     }
 
@@ -274,7 +382,7 @@ impl Connection {
     }
 
     fn abandon(&self, id: u64) {
-        if self.table.lock().pending.remove(&id).is_none() || self.outbox.take_back(id) {
+        if self.remove(id).is_none() || self.outbox.take_back(id) {
             return;
         }
         let bytes = outgoing::cancelled(id, "the caller went away");
@@ -318,6 +426,10 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
+    fn connection() -> Arc<Connection> {
+        Arc::new(Connection::new(Arc::default()))
+    }
+
     fn cause() -> Arc<Failure> {
         Arc::new(Failure::new(Reason::ServerExited, "exit code 7"))
     }
@@ -335,7 +447,7 @@ mod tests {
 
     #[tokio::test]
     async fn answers_find_their_callers_in_any_order() {
-        let connection = Arc::new(Connection::default());
+        let connection = connection();
         let first = connection.request("a", b"").unwrap();
         let second = connection.request("b", b"").unwrap();
         connection.receive(line(r#"{"id":2,"result":"two"}"#));
@@ -347,7 +459,7 @@ mod tests {
 
     #[tokio::test]
     async fn repeated_unknown_and_strange_answers_are_dropped_and_counted() {
-        let connection = Arc::new(Connection::default());
+        let connection = connection();
         let call = connection.request("a", b"").unwrap();
         for text in [
             r#"{"id":99,"result":{}}"#,
@@ -360,12 +472,12 @@ mod tests {
         connection.receive(line(r#"{"id":1,"result":"first"}"#));
         connection.receive(line(r#"{"id":1,"result":"second"}"#));
         assert_eq!(call.await.unwrap(), "\"first\"");
-        assert_eq!(connection.oddities(), 5);
+        assert_eq!((connection.oddities(), connection.noise()), (4, 1));
     }
 
     #[tokio::test]
     async fn the_end_tells_what_was_written_from_what_was_not() {
-        let connection = Arc::new(Connection::default());
+        let connection = connection();
         let sent = connection.request("a", b"").unwrap();
         written(&connection).await;
         let unsent = connection.request("b", b"").unwrap();
@@ -378,7 +490,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_caller_that_goes_away_cancels_what_was_written_and_takes_back_what_was_not() {
-        let connection = Arc::new(Connection::default());
+        let connection = connection();
         let sent = connection.request("a", b"").unwrap();
         written(&connection).await;
         drop(sent);
@@ -393,7 +505,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_that_cannot_be_kept_fails_its_own_call_only() {
-        let connection = Arc::new(Connection::default());
+        let connection = connection();
         let large = connection.request("a", b"").unwrap();
         let spoiled = connection.request("b", b"").unwrap();
         let good = connection.request("c", b"").unwrap();
@@ -413,7 +525,7 @@ mod tests {
 
     #[tokio::test]
     async fn progress_reaches_its_own_call_and_no_other() {
-        let connection = Arc::new(Connection::default());
+        let connection = connection();
         let (to, mut from) = mpsc::channel(4);
         let call = connection.call_tool("t", b"{}", Some(to)).unwrap();
         let _other = connection.call_tool("t", b"{}", None).unwrap();
@@ -429,11 +541,50 @@ mod tests {
 
     #[tokio::test]
     async fn a_question_of_the_servers_is_answered() {
-        let connection = Arc::new(Connection::default());
+        let connection = connection();
         connection.receive(line(r#"{"id":"p","method":"ping"}"#));
         connection.receive(line(r#"{"id":8,"method":"sampling/createMessage"}"#));
         let answers = written(&connection).await;
         assert_eq!(answers[0]["result"], serde_json::json!({}));
         assert_eq!(answers[1]["error"]["code"], -32601);
+        assert!(connection.asks.load(Ordering::Relaxed));
+    }
+
+    #[tokio::test]
+    async fn a_banner_is_forgiven_and_a_flood_of_noise_is_not() {
+        let connection = connection();
+        for _ in 0..3 {
+            for _ in 0..MAX_NOISE {
+                connection.receive(line("npm warn deprecated"));
+            }
+            assert!(!connection.is_only_noise());
+            connection.receive(line(r#"{"method":"notifications/message"}"#));
+        }
+        for _ in 0..=MAX_NOISE {
+            connection.receive(line("npm warn deprecated"));
+        }
+        assert!(connection.is_only_noise());
+    }
+
+    #[tokio::test]
+    async fn one_that_retires_takes_nothing_new_and_finishes_what_it_has() {
+        let connection = connection();
+        let call = connection.request("a", b"").unwrap();
+        assert!(!connection.retire_if_idle(&cause()));
+        connection.retire(&cause());
+        let late = connection.request("b", b"").map(|_| ());
+        assert!(matches!(late, Err(CallError::NotSent(_))));
+        let mut drained = std::pin::pin!(connection.drained());
+        assert!(futures_util::poll!(&mut drained).is_pending());
+        connection.receive(line(r#"{"id":1,"result":"one"}"#));
+        drained.await;
+        assert_eq!(call.await.unwrap(), "\"one\"");
+    }
+
+    #[tokio::test]
+    async fn one_that_retires_idle_is_drained_at_once() {
+        let connection = connection();
+        connection.retire(&cause());
+        connection.drained().await;
     }
 }

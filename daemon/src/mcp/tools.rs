@@ -35,27 +35,32 @@ pub fn parse_page(result: &Bytes) -> serde_json::Result<Page> {
         #[serde(default)]
         next_cursor: Option<String>,
     }
-    #[derive(Deserialize)]
-    struct Named<'a> {
-        #[serde(borrow)]
-        name: Cow<'a, str>,
-    }
     let body: Body<'_> = serde_json::from_slice(result)?;
     let listed = body.tools.len();
     let tools = body.tools.into_iter().filter_map(|raw| {
-        let named: Named<'_> = serde_json::from_str(raw.get()).ok()?;
         Some(ToolDefinition {
-            name: named.name.into_owned(),
+            name: name_of(raw)?,
             // A copy of its own: a slice would keep the whole page in memory.
             json: Bytes::copy_from_slice(raw.get().as_bytes()),
         })
     });
-    let tools: Vec<_> = tools.filter(|tool| !tool.name.is_empty()).collect();
+    let tools: Vec<_> = tools.collect();
     Ok(Page {
         spoiled: listed - tools.len(),
         tools,
         next: body.next_cursor.filter(|cursor| !cursor.is_empty()),
     })
+}
+
+/// The name of a tool; `None` when it is no tool.
+pub fn name_of(definition: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+    }
+    let named: Named<'_> = serde_json::from_str(definition.get()).ok()?;
+    (!named.name.is_empty()).then(|| named.name.into_owned())
 }
 
 /// Puts the pages of a list together, and notices a server that goes round in circles.

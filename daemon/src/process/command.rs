@@ -107,21 +107,32 @@ impl SpawnError {
         matches!(self, Self::NotOnPath { .. } | Self::NoSuchFile(_))
     }
 
-    /// Whether the system may allow it in a while.
-    pub fn is_passing(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if matches!(
-            source.kind(),
-            io::ErrorKind::WouldBlock
-                | io::ErrorKind::OutOfMemory
-                | io::ErrorKind::ExecutableFileBusy
-                | io::ErrorKind::QuotaExceeded
-        ) || source.raw_os_error().is_some_and(is_out_of_files))
+    /// Whether the system has no room for another process now, whichever it is.
+    pub fn is_no_room(&self) -> bool {
+        // EMFILE and ENFILE have no kind of their own.
+        let out_of_files = |code| cfg!(unix) && matches!(code, 23 | 24);
+        self.source().is_some_and(|source| {
+            matches!(
+                source.kind(),
+                io::ErrorKind::WouldBlock
+                    | io::ErrorKind::OutOfMemory
+                    | io::ErrorKind::QuotaExceeded
+            ) || source.raw_os_error().is_some_and(out_of_files)
+        })
     }
-}
 
-/// ENFILE and EMFILE, which have no kind of their own.
-fn is_out_of_files(code: i32) -> bool {
-    cfg!(unix) && matches!(code, 23 | 24)
+    /// Whether the program is being written just now.
+    pub fn is_busy(&self) -> bool {
+        self.source()
+            .is_some_and(|source| source.kind() == io::ErrorKind::ExecutableFileBusy)
+    }
+
+    fn source(&self) -> Option<&io::Error> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
 }
 
 impl SpawnSpec {

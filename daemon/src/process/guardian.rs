@@ -28,12 +28,15 @@ pub struct Guardian {
 
 static GUARDIAN: OnceLock<Guardian> = OnceLock::new();
 
-/// Starts the guardian of this process, once.
-pub fn start() -> io::Result<()> {
+/// Starts the guardian of this process, once. `place` is what no two daemons have at the same time: what
+/// an earlier daemon of that place left behind is ours to end.
+pub fn start(place: &str) -> io::Result<()> {
     if GUARDIAN.get().is_some() {
         return Ok(());
     }
-    let cookie = cookie::mint();
+    let cookie = cookie::mint(place);
+    #[cfg(target_os = "linux")]
+    let birth = super::reaper::expecting();
     let child = Command::new(std::env::current_exe()?)
         .arg(crate::GUARDIAN)
         .arg(&cookie)
@@ -44,6 +47,8 @@ pub fn start() -> io::Result<()> {
         // What ends the daemon from a terminal is not to end the guardian.
         .process_group(0)
         .spawn()?;
+    #[cfg(target_os = "linux")]
+    birth.born(Pid::from_child(&child));
     if let Some(pipe) = &child.stdin {
         // A guardian that does not read must not stop the daemon.
         fcntl_setfl(pipe, fcntl_getfl(pipe)? | OFlags::NONBLOCK)?;
@@ -53,6 +58,12 @@ pub fn start() -> io::Result<()> {
         cookie,
     });
     Ok(())
+}
+
+/// Ends what an earlier daemon of this place left behind, if both it and its guardian were killed.
+/// Whoever calls this holds the place. Tells how many there were.
+pub fn sweep_leftovers(place: &str) -> usize {
+    cookie::sweep_others(place, cookie())
 }
 
 /// The mark of everything that this daemon starts.

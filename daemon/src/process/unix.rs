@@ -1,6 +1,8 @@
 //! Unix: a process group of its own, and the parent's death is the child's.
 
 use super::{command::SpawnSpec, cookie, guardian};
+#[cfg(target_os = "linux")]
+use super::{oom, reaper};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
     io,
@@ -23,6 +25,8 @@ impl Group {
     pub(super) fn forget(&self) {
         if let Some(group) = self.pid {
             guardian::forget(group);
+            #[cfg(target_os = "linux")]
+            reaper::buried(group);
         }
     }
 
@@ -74,9 +78,16 @@ pub(super) fn spawn(spec: &SpawnSpec, program: &Path) -> io::Result<(Child, Grou
     if let Some(cookie) = &cookie {
         command.env(cookie::VARIABLE, cookie);
     }
+    #[cfg(target_os = "linux")]
+    let birth = {
+        oom::remember();
+        reaper::expecting()
+    };
     let child = command.spawn()?;
     let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
     if let Some(group) = pid {
+        #[cfg(target_os = "linux")]
+        birth.born(group);
         guardian::watch(group);
     }
     Ok((child, Group { pid, cookie }))
@@ -88,9 +99,12 @@ pub(super) fn spawn(spec: &SpawnSpec, program: &Path) -> io::Result<(Child, Grou
 #[expect(unsafe_code, reason = "code between fork and exec")]
 fn die_with_parent(command: &mut Command) {
     let daemon = rustix::process::getpid();
-    // SAFETY: only two system calls are made between fork and exec, and no memory is allocated.
+    let score = oom_score();
+    // SAFETY: only system calls are made between fork and exec, and no memory is allocated.
     unsafe {
         command.pre_exec(move || {
+            // When memory runs out, a server is to end before the daemon. It is only a wish.
+            let _ = write_oom_score(&score);
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
             // The daemon may have died before the line above.
             if rustix::process::getppid() != Some(daemon) {
@@ -99,6 +113,35 @@ fn die_with_parent(command: &mut Command) {
             Ok(())
         });
     }
+}
+
+/// How likely a server is to be ended when memory runs out, against the daemon: anybody may raise that.
+#[cfg(target_os = "linux")]
+fn oom_score() -> String {
+    const MORE: i32 = 500;
+    const MOST: i32 = 1000;
+    let ours = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
+    let ours: i32 = ours.trim().parse().unwrap_or(0);
+    (ours + MORE).min(MOST).to_string()
+}
+
+#[cfg(target_os = "linux")]
+fn write_oom_score(score: &str) -> io::Result<()> {
+    use rustix::fs::{Mode, OFlags, open};
+    let path = c"/proc/self/oom_score_adj";
+    let file = open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::io::write(&file, score.as_bytes())?;
+    Ok(())
+}
+
+/// How a process ended that we did not end.
+pub(super) fn describe_end(status: ExitStatus) -> String {
+    let how = describe_exit(status);
+    #[cfg(target_os = "linux")]
+    if status.signal() == Some(Signal::KILL.as_raw()) && oom::was_it() {
+        return format!("{how}: out of memory");
+    }
+    how
 }
 
 pub(super) fn describe_exit(status: ExitStatus) -> String {

@@ -45,6 +45,11 @@ pub(super) fn spawn(spec: &SpawnSpec, program: &Path) -> io::Result<(Child, Grou
     Ok((command.spawn()?, Group))
 }
 
+/// How a process ended that we did not end.
+pub(super) fn describe_end(status: ExitStatus) -> String {
+    describe_exit(status)
+}
+
 pub(super) fn describe_exit(status: ExitStatus) -> String {
     match status.code() {
         Some(code) => format!("exit code {code}"),

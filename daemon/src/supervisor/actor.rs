@@ -1,189 +1,152 @@
-//! Carries out what the machine decides: one task for each server process.
+//! Carries out what the machine decides: one task for each instance.
 
 use super::{
-    health::{HealthPolicy, Probe, Verdict},
-    log::LogRing,
-    machine::{Action, Command, Event, Generation, Limits, Machine, Mono, Outcome, State},
-    running::{News, Refresher, Running, Welcome},
+    health::{Probe, Verdict},
+    instance::{Common, InstanceSpec, Request},
+    limiter::Turn,
+    log::Source,
+    machine::{Action, Command, Event, Generation, Limits, Machine, Mono, State, Then},
+    running::{News, Running, Welcome},
     status::{PastFailure, Status},
 };
-use crate::{
-    mcp::handshake::ToolList,
-    process::{SpawnError, SpawnSpec, describe_exit},
-};
+use crate::process::SpawnError;
 use nexus_proto::reason::{Failure, Reason};
 use std::{
     io,
+    pin::Pin,
     process::ExitStatus,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 use tokio::{
-    sync::{mpsc, oneshot, watch},
-    time::{Instant, sleep_until},
+    sync::{mpsc, watch},
+    time::{Instant, sleep, sleep_until},
 };
-use tracing::{debug, info, warn};
+use tracing::{debug, error, info, warn};
 
 /// How many lines of its standard error go with the news of a server's end.
 const STDERR_LINES: usize = 20;
 
-/// What an instance needs to know.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InstanceSpec {
-    /// The server's name, for logs and errors.
-    pub name: String,
-    /// What is to be run.
-    pub spawn: SpawnSpec,
-    /// How long the handshake may take.
-    pub start_timeout: Duration,
-    /// How it is looked after while it runs.
-    pub health: HealthPolicy,
+/// A program that is being written cannot be run: an upgrade, as a rule, and soon over.
+const BUSY_TRIES: u32 = 3;
+const BUSY_PAUSE: Duration = Duration::from_millis(50);
+
+/// When a server that seemed idle turned out to be busy, it is looked at again after this long.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+type TurnToCome = Pin<Box<dyn Future<Output = Turn> + Send>>;
+
+pub(super) struct Actor {
+    spec: InstanceSpec,
+    number: u32,
+    common: Common,
+    machine: Machine,
+    epoch: Instant,
+    running: Option<Running>,
+    publish: watch::Sender<Status>,
+    news_sender: mpsc::Sender<News>,
+    /// Our place in the queue of those that wait to be started.
+    queued: Option<TurnToCome>,
+    /// Our turn, from when it comes to when it is used.
+    turn: Option<Turn>,
+    /// Why the process is being ended, where that says more than how it then ended.
+    failing: Option<Failure>,
+    /// What the next change of state comes from.
+    cause: String,
+    not_idle_before: Option<Instant>,
 }
 
-/// A server's process and the actor that keeps it alive.
-#[derive(Debug)]
-pub struct Instance {
-    /// What it wrote to its standard error.
-    pub log: Arc<LogRing>,
-    commands: mpsc::Sender<Request>,
-    status: watch::Receiver<Status>,
-}
-
-#[derive(Debug)]
-enum Request {
-    Command(Command, oneshot::Sender<Outcome>),
-    Reconfigure(InstanceSpec),
-    Refresh(Refresher),
-    KillNow,
-}
-
-impl Instance {
-    /// Starts the actor. It starts no process until it is told to.
-    pub fn new(spec: InstanceSpec) -> Self {
-        let (commands, requests) = mpsc::channel(16);
-        let (publish, status) = watch::channel(Status::new());
-        let log = Arc::new(LogRing::new());
-        let (news_sender, news) = mpsc::channel(64);
+impl Actor {
+    pub(super) fn new(
+        spec: InstanceSpec,
+        number: u32,
+        common: Common,
+        publish: watch::Sender<Status>,
+        news_sender: mpsc::Sender<News>,
+    ) -> Self {
         let limits = Limits {
             start: spec.start_timeout,
             ..Limits::default()
         };
-        let epoch = Instant::now();
         let seed = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(1, |t| t.as_nanos() as u64);
-        let actor = Actor {
-            machine: Machine::new(limits, seed),
+        Self {
+            machine: Machine::new(limits, spec.keep_alive, seed),
             spec,
-            epoch,
+            number,
+            common,
+            epoch: Instant::now(),
             running: None,
-            log: Arc::clone(&log),
             publish,
             news_sender,
+            queued: None,
+            turn: None,
             failing: None,
-        };
-        tokio::spawn(actor.run(requests, news));
-        Self {
-            log,
-            commands,
-            status,
+            cause: String::new(),
+            not_idle_before: None,
         }
     }
 
-    /// What is known of it now. Not to be held across an await.
-    pub fn current(&self) -> watch::Ref<'_, Status> {
-        self.status.borrow()
-    }
-
-    /// A way to wait for changes.
-    pub fn status(&self) -> watch::Receiver<Status> {
-        self.status.clone()
-    }
-
-    /// Tells it what is wanted.
-    pub async fn command(&self, command: Command) -> Outcome {
-        let (reply, answer) = oneshot::channel();
-        // The actor lives as long as this handle.
-        let _ = self.commands.send(Request::Command(command, reply)).await;
-        answer.await.unwrap_or(Outcome::AlreadyTrue)
-    }
-
-    /// What the next process is to be. The present one goes on.
-    pub async fn reconfigure(&self, spec: InstanceSpec) {
-        let _ = self.commands.send(Request::Reconfigure(spec)).await;
-    }
-
-    /// Lists the tools again.
-    pub async fn refresh(&self) -> Result<(), String> {
-        let (reply, answer) = oneshot::channel();
-        let _ = self.commands.send(Request::Refresh(reply)).await;
-        answer
-            .await
-            .unwrap_or_else(|_| Err("the server ended meanwhile".to_owned()))
-    }
-
-    /// Ends the process without asking it. There is no time left.
-    pub async fn kill_now(&self) {
-        let _ = self.commands.send(Request::KillNow).await;
-    }
-}
-
-struct Actor {
-    spec: InstanceSpec,
-    machine: Machine,
-    epoch: Instant,
-    running: Option<Running>,
-    log: Arc<LogRing>,
-    publish: watch::Sender<Status>,
-    news_sender: mpsc::Sender<News>,
-    /// Why the process is being ended, where that says more than how it then ended.
-    failing: Option<Failure>,
-}
-
-impl Actor {
-    async fn run(mut self, mut requests: mpsc::Receiver<Request>, mut news: mpsc::Receiver<News>) {
+    pub(super) async fn run(
+        mut self,
+        mut requests: mpsc::Receiver<Request>,
+        mut news: mpsc::Receiver<News>,
+    ) {
         loop {
             let deadline = self
                 .machine
                 .deadline()
                 .map(|at| self.epoch + at.since_start());
+            let idle = self.idle_at();
             // In this order: what a process did comes before what somebody wants of it.
             tokio::select! {
                 biased;
                 status = exited(&mut self.running) => self.exited(status).await,
-                Some(news) = news.recv() => self.heard(news),
+                Some(news) = news.recv() => self.heard(news).await,
                 request = requests.recv() => match request {
-                    Some(request) => self.asked(request),
+                    Some(request) => self.asked(request).await,
                     // Nobody holds the handle: the process ends with us.
                     None => return,
                 },
-                () = until(deadline) => self.tick(),
+                turn = come(&mut self.queued) => {
+                    self.queued = None;
+                    self.turn = Some(turn);
+                    self.step(Event::Turn(self.machine.generation())).await;
+                },
+                () = until(deadline) => self.tick().await,
+                () = until(idle) => self.rest().await,
             }
         }
     }
 
-    fn asked(&mut self, request: Request) {
+    async fn asked(&mut self, request: Request) {
         match request {
+            // The call looked before the operator spoke.
+            Request::Command(Command::Demand, _) if self.common.held.load(Ordering::Relaxed) => {}
             Request::Command(command, reply) => {
-                let outcome = self.machine.answer(command);
-                debug!(server = self.spec.name, ?command, "asked to");
-                self.step(Event::Command(command));
-                let _ = reply.send(outcome);
+                let outcome = self.machine.answer(self.now(), command);
+                debug!(server = self.spec.name, ?command, ?outcome, "asked to");
+                self.because(match command {
+                    Command::Start => "asked to start",
+                    Command::Stop => "asked to stop",
+                    Command::Restart => "asked to restart",
+                    Command::Demand => "a call needs it",
+                    Command::Rest => "nobody has called it for a while",
+                    Command::Replace => "its configuration has changed",
+                });
+                self.step(Event::Command(command)).await;
+                if let Some(reply) = reply {
+                    let _ = reply.send(outcome);
+                }
             }
             Request::Reconfigure(spec) => {
-                self.machine.set_start_limit(spec.start_timeout);
-                if spec.spawn != self.spec.spawn {
-                    // Another program: what the old one could do says nothing about it.
-                    self.publish.send_modify(|status| {
-                        status.tools = None;
-                        status.info = None;
-                        status.list_error = None;
-                    });
-                }
-                self.spec = spec;
+                self.machine
+                    .reconfigure(spec.start_timeout, spec.keep_alive);
+                self.spec = *spec;
             }
             Request::Refresh(reply) => {
-                let info = self.publish.borrow().info.clone();
+                let info = self.common.lists.current().info.clone();
                 match (&self.running, info, self.machine.state()) {
                     (Some(running), Some(info), State::Ready { .. }) => {
                         running.list_again(info, reply, &self.news_sender);
@@ -194,34 +157,33 @@ impl Actor {
                 }
             }
             Request::KillNow => {
-                self.step(Event::Command(Command::Stop));
+                self.because("asked to stop at once");
+                self.step(Event::Command(Command::Stop)).await;
                 self.kill();
             }
         }
     }
 
-    fn heard(&mut self, news: News) {
+    async fn heard(&mut self, news: News) {
         match news {
             News::GaveUp(generation, why) => {
                 if self.is_current(generation) {
-                    self.failing
-                        .get_or_insert_with(|| Failure::new(Reason::ServerHung, why));
-                    self.step(Event::GaveUp(generation));
+                    self.fails(Reason::ServerHung, why);
+                    self.step(Event::GaveUp(generation)).await;
                 }
             }
-            News::Welcome(generation, welcome) => self.welcomed(generation, *welcome),
+            News::Welcome(generation, welcome) => self.welcomed(generation, *welcome).await,
             News::Refused(generation, error) => {
                 if self.is_current(generation) {
                     // An answer that did not come because the process ended is told by its end.
-                    self.failing.get_or_insert_with(|| {
-                        Failure::new(Reason::HandshakeFailed, error.to_string())
-                    });
-                    self.step(Event::HandshakeFailed(generation));
+                    self.fails(Reason::HandshakeFailed, &error.to_string());
+                    self.step(Event::HandshakeFailed(generation)).await;
                 }
             }
+            News::Drained(generation) => self.step(Event::Drained(generation)).await,
             News::Health(generation, verdict, probe) => {
                 if self.is_current(generation) {
-                    self.probed(generation, verdict, probe);
+                    self.probed(generation, verdict, probe).await;
                 }
             }
             News::Tools(generation, tools, refresher) => {
@@ -229,7 +191,7 @@ impl Actor {
                     return;
                 }
                 let answer = tools.as_ref().map(|_| ()).map_err(Clone::clone);
-                self.publish.send_modify(|status| set_tools(status, tools));
+                self.common.lists.list(tools);
                 if let Some(refresher) = refresher {
                     let _ = refresher.send(answer);
                 }
@@ -237,7 +199,8 @@ impl Actor {
         }
     }
 
-    fn probed(&mut self, generation: Generation, verdict: Verdict, probe: Probe) {
+    async fn probed(&mut self, generation: Generation, verdict: Verdict, probe: Probe) {
+        self.common.lists.note_asks();
         self.publish.send_if_modified(|status| {
             if let Probe::Answered(after) = probe {
                 status.latency = Some(after);
@@ -256,22 +219,17 @@ impl Actor {
                 warn!(server = self.spec.name, silences, "does not answer");
             }
             Verdict::Hung => {
-                let message = "the server hung: it left every question whether it lives unanswered";
-                self.failing
-                    .get_or_insert_with(|| Failure::new(Reason::ServerHung, message));
-                self.step(Event::GaveUp(generation));
+                self.fails(
+                    Reason::ServerHung,
+                    "the server hung: it left every question whether it lives unanswered",
+                );
+                self.step(Event::GaveUp(generation)).await;
             }
         }
     }
 
-    fn welcomed(&mut self, generation: Generation, welcome: Welcome) {
-        if !self.is_current(generation) {
-            return;
-        }
-        let Some(running) = &self.running else { return };
-        let connection = Arc::clone(&running.connection);
-        self.machine.step(self.now(), Event::Ready(generation));
-        if !matches!(self.machine.state(), State::Ready { .. }) {
+    async fn welcomed(&mut self, generation: Generation, welcome: Welcome) {
+        if !self.is_current(generation) || !matches!(self.machine.state(), State::Starting { .. }) {
             return;
         }
         let Welcome { info, tools } = welcome;
@@ -284,29 +242,50 @@ impl Actor {
             ),
             Err(error) => warn!(server = self.spec.name, error, "ready, but without tools"),
         }
-        let now = SystemTime::now();
-        let mono = self.epoch.elapsed();
-        self.publish.send_modify(|status| {
-            status.follow(&self.machine, now, mono);
-            status.connection = Some(connection);
-            status.info = Some(Arc::new(info));
-            set_tools(status, tools);
-        });
+        // Before it is ready: whoever waits for that wants to know them.
+        self.common.lists.introduce(info);
+        self.common.lists.list(tools);
+        self.because("the handshake is done");
+        self.step(Event::Ready(generation)).await;
     }
 
-    fn tick(&mut self) {
-        if let State::Starting { .. } = self.machine.state() {
-            self.failing.get_or_insert_with(|| {
-                Failure::new(
+    async fn tick(&mut self) {
+        match self.machine.state() {
+            State::Starting { .. } => {
+                let limit = self.spec.start_timeout;
+                self.fails(
                     Reason::HandshakeFailed,
-                    format!(
-                        "the server did not complete the MCP handshake within {:?}",
-                        self.spec.start_timeout
-                    ),
-                )
-            });
+                    &format!("the server did not complete the MCP handshake within {limit:?}"),
+                );
+            }
+            State::Backoff { .. } | State::CrashLoop { .. } => self.because("its next try is due"),
+            _ => {}
         }
-        self.step(Event::Tick);
+        self.step(Event::Tick).await;
+    }
+
+    /// When it will have been idle for too long, if nobody calls it.
+    fn idle_at(&self) -> Option<Instant> {
+        let (State::Ready { .. }, Some(running)) = (self.machine.state(), &self.running) else {
+            return None;
+        };
+        let at = running.connection.last_used() + self.spec.idle_stop?;
+        Some(
+            self.not_idle_before
+                .map_or(at, |not_before| at.max(not_before)),
+        )
+    }
+
+    async fn rest(&mut self) {
+        let Some(running) = &self.running else { return };
+        let cause = Failure::new(Reason::ServerStopped, "the server rests");
+        if !running.connection.retire_if_idle(&Arc::new(cause)) {
+            self.not_idle_before = Some(Instant::now() + LOOK_AGAIN);
+            return;
+        }
+        info!(server = self.spec.name, "rests: nobody has called it");
+        self.because("nobody has called it for a while");
+        self.step(Event::Command(Command::Rest)).await;
     }
 
     /// The process has ended: everyone who waits for it gets an outcome.
@@ -316,48 +295,31 @@ impl Actor {
         };
         running.last_words().await;
         let generation = running.generation();
+        let idle = running.connection.in_flight() == 0;
+        let well = matches!(&status, Ok(status) if status.success());
         let exit = match status {
-            Ok(status) => describe_exit(status),
+            Ok(status) => running.process.describe_exit(status),
             Err(error) => format!("unknown ({error})"),
         };
-        let asked_to = match self.machine.state() {
-            State::Stopping { then, .. } => !matches!(then, super::machine::Then::Recover(_)),
-            _ => false,
-        };
-        let stderr = self.log.tail_of(generation.0, STDERR_LINES);
-        let failure = if asked_to {
-            Failure::new(Reason::ServerStopped, "the server was stopped")
-        } else {
-            self.failing.take().unwrap_or_else(|| {
-                Failure::new(Reason::ServerExited, format!("the server ended: {exit}"))
-            })
-        };
-        self.failing = None;
-        let failure = Arc::new(failure.with(|details| {
-            details.server = Some(self.spec.name.clone());
-            details.exit = Some(exit.clone());
-            details.stderr = stderr;
-        }));
+        let failure = self.failure_of(generation, &exit);
         running.connection.end(&failure);
-        let sweep = running.process.sweep();
-        let name = self.spec.name.clone();
-        tokio::task::spawn_blocking(move || {
-            let strays = sweep();
-            if strays > 0 {
-                info!(server = name, strays, "ended what it had left behind");
-            }
-        });
+        sweep(&self.spec.name, &running);
         drop(running);
-        if asked_to {
+        self.common.lists.note_asks();
+        let left = idle && well && matches!(self.machine.state(), State::Ready { .. });
+        if self.is_asked_to_end() {
             info!(server = self.spec.name, exit, "stopped");
-        } else {
-            warn!(
+        } else if left && !self.spec.keep_alive {
+            info!(
                 server = self.spec.name,
-                exit,
-                reason = failure.message,
-                "ended"
+                exit, "left: the next call starts it again"
             );
-            self.remember(failure);
+            self.because("it ended by itself");
+        } else {
+            let reason = &failure.message;
+            warn!(server = self.spec.name, exit, reason, "ended");
+            self.because(reason);
+            self.remember(Arc::clone(&failure));
         }
         self.publish.send_modify(|status| {
             status.connection = None;
@@ -365,32 +327,91 @@ impl Actor {
             status.silences = 0;
             status.latency = None;
         });
-        self.step(Event::Exited(generation));
+        self.step(if left {
+            Event::Left(generation)
+        } else {
+            Event::Exited(generation)
+        })
+        .await;
     }
 
-    fn step(&mut self, event: Event) {
+    fn is_asked_to_end(&self) -> bool {
+        matches!(
+            self.machine.state(),
+            State::Stopping {
+                then: Then::Rest | Then::Restart,
+                ..
+            }
+        )
+    }
+
+    /// What those are told who wait for a process that has ended.
+    fn failure_of(&mut self, generation: Generation, exit: &str) -> Arc<Failure> {
+        let failing = self.failing.take();
+        let failure = if self.is_asked_to_end() {
+            Failure::new(Reason::ServerStopped, "the server was stopped")
+        } else {
+            failing.unwrap_or_else(|| {
+                Failure::new(Reason::ServerExited, format!("the server ended: {exit}"))
+            })
+        };
+        let stderr = self
+            .common
+            .log
+            .tail_of(self.source(generation), STDERR_LINES);
+        Arc::new(failure.with(|details| {
+            details.server = Some(self.spec.name.clone());
+            details.exit = Some(exit.to_owned());
+            details.stderr = stderr;
+        }))
+    }
+
+    async fn step(&mut self, event: Event) {
         let mut next = Some(event);
         while let Some(event) = next.take() {
             let action = self.machine.step(self.now(), event);
-            next = action.and_then(|action| self.perform(action));
-        }
-        let now = SystemTime::now();
-        let mono = self.epoch.elapsed();
-        let leaving = !matches!(self.machine.state(), State::Ready { .. });
-        self.publish.send_modify(|status| {
-            status.follow(&self.machine, now, mono);
-            if leaving {
-                // No new calls; those under way may still be answered.
-                status.connection = None;
+            if self.machine.state() != State::Queued {
+                self.queued = None;
             }
+            self.tell();
+            if let Some(action) = action {
+                next = self.perform(action).await;
+            }
+        }
+        self.tell();
+    }
+
+    /// Publishes where the machine is.
+    fn tell(&mut self) {
+        let mono = self.epoch.elapsed();
+        let is_ready = matches!(self.machine.state(), State::Ready { .. });
+        let connection = match &self.running {
+            Some(running) if is_ready => Some(Arc::clone(&running.connection)),
+            // No new calls; those under way may still be answered.
+            _ => None,
+        };
+        self.publish.send_if_modified(|status| {
+            let changed = status.follow(&self.machine, mono, &self.cause);
+            let connected = connection.is_some() != status.connection.is_some();
+            status.connection = connection;
+            changed || connected
         });
     }
 
     /// Does what was decided. What comes of it at once is the next event.
-    fn perform(&mut self, action: Action) -> Option<Event> {
+    async fn perform(&mut self, action: Action) -> Option<Event> {
         debug!(server = self.spec.name, ?action);
         match action {
-            Action::Spawn(generation) => return self.spawn(generation),
+            Action::Queue(_) => {
+                self.queued = Some(Box::pin(Arc::clone(&self.common.limiter).turn()));
+            }
+            Action::Spawn(generation) => return self.spawn(generation).await,
+            Action::Retire(_) => {
+                let cause = Failure::new(Reason::ServerStopped, "the server is being replaced");
+                if let Some(running) = &self.running {
+                    running.retire(&Arc::new(cause), &self.news_sender);
+                }
+            }
             Action::CloseInput(_) => {
                 if let Some(running) = &mut self.running {
                     running.close_input();
@@ -402,6 +423,7 @@ impl Actor {
                 }
             }
             Action::Kill(_) => self.kill(),
+            Action::Abandon(generation) => return Some(self.abandon(generation)),
         }
         None
     }
@@ -412,32 +434,78 @@ impl Actor {
         }
     }
 
-    fn spawn(&mut self, generation: Generation) -> Option<Event> {
-        let started = Running::start(
-            &self.spec.spawn,
-            self.spec.health,
-            generation,
-            &self.log,
-            &self.news_sender,
-        );
-        match started {
-            Ok(running) => {
-                let pid = running.process.pid();
-                info!(server = self.spec.name, pid, "started");
-                self.running = Some(running);
-                self.publish.send_modify(|status| status.pid = Some(pid));
-                None
+    /// Not even the system can end it: it is left to itself, and somebody waits for its end.
+    fn abandon(&mut self, generation: Generation) -> Event {
+        if let Some(mut running) = self.running.take() {
+            let pid = running.process.pid();
+            error!(
+                server = self.spec.name,
+                pid, "cannot be ended: left to itself"
+            );
+            let exit = format!("process {pid} cannot be ended, not even by the system");
+            let failure = self.failure_of(generation, &exit);
+            running.connection.end(&failure);
+            self.because(&exit);
+            self.publish.send_modify(|status| {
+                status.leaked += 1;
+                status.pid = None;
+            });
+            let name = self.spec.name.clone();
+            let publish = self.publish.clone();
+            tokio::spawn(async move {
+                let _ = running.process.wait().await;
+                info!(server = name, pid, "ended at last");
+                sweep(&name, &running);
+                publish.send_modify(|status| status.leaked -= 1);
+            });
+        }
+        Event::Exited(generation)
+    }
+
+    async fn spawn(&mut self, generation: Generation) -> Option<Event> {
+        let mut tries = 0;
+        loop {
+            let turn = self.turn.take().unwrap_or_default();
+            let started = Running::start(
+                &self.spec.spawn,
+                self.spec.health,
+                self.source(generation),
+                &self.common,
+                &self.news_sender,
+                turn,
+            );
+            let error = match started {
+                Ok(running) => {
+                    let pid = running.process.pid();
+                    info!(server = self.spec.name, pid, "started");
+                    self.common.limiter.room();
+                    self.running = Some(running);
+                    self.failing = None;
+                    self.not_idle_before = None;
+                    self.publish.send_modify(|status| status.pid = Some(pid));
+                    return None;
+                }
+                Err(error) => error,
+            };
+            tries += 1;
+            if error.is_busy() && tries <= BUSY_TRIES {
+                sleep(BUSY_PAUSE).await;
+                continue;
             }
-            Err(error) => {
-                warn!(server = self.spec.name, %error, "cannot start");
-                let event = if error.is_passing() {
-                    Event::SpawnFailed(generation)
-                } else {
-                    Event::CannotSpawn(generation)
-                };
-                self.remember(Arc::new(spawn_failure(&self.spec, &error)));
-                Some(event)
-            }
+            warn!(server = self.spec.name, %error, "cannot start");
+            let mut failure = spawn_failure(&self.spec, &error);
+            self.because(&failure.message);
+            let event = if error.is_no_room() {
+                let pause = self.common.limiter.no_room();
+                failure.details.retry_after = Some(pause);
+                Event::NoRoom(generation)
+            } else if error.is_busy() {
+                Event::SpawnFailed(generation)
+            } else {
+                Event::CannotSpawn(generation)
+            };
+            self.remember(Arc::new(failure));
+            return Some(event);
         }
     }
 
@@ -450,13 +518,43 @@ impl Actor {
             .send_modify(|status| status.last_failure = Some(Arc::new(past)));
     }
 
+    /// The first reason to end a process is the one that counts.
+    fn fails(&mut self, reason: Reason, message: &str) {
+        self.because(message);
+        self.failing
+            .get_or_insert_with(|| Failure::new(reason, message));
+    }
+
+    fn because(&mut self, cause: &str) {
+        cause.clone_into(&mut self.cause);
+    }
+
     fn is_current(&self, generation: Generation) -> bool {
         self.running.as_ref().map(Running::generation) == Some(generation)
+    }
+
+    fn source(&self, generation: Generation) -> Source {
+        Source {
+            instance: self.number,
+            generation: generation.0,
+        }
     }
 
     fn now(&self) -> Mono {
         Mono::new(self.epoch.elapsed())
     }
+}
+
+/// Ends what a process left behind.
+fn sweep(server: &str, running: &Running) {
+    let sweep = running.process.sweep();
+    let server = server.to_owned();
+    tokio::task::spawn_blocking(move || {
+        let strays = sweep();
+        if strays > 0 {
+            info!(server, strays, "ended what it had left behind");
+        }
+    });
 }
 
 fn spawn_failure(spec: &InstanceSpec, error: &SpawnError) -> Failure {
@@ -478,23 +576,16 @@ fn spawn_failure(spec: &InstanceSpec, error: &SpawnError) -> Failure {
     })
 }
 
-fn set_tools(status: &mut Status, tools: Result<ToolList, String>) {
-    match tools {
-        Ok(tools) => {
-            status.tools = Some(Arc::new(tools));
-            status.list_error = None;
-        }
-        Err(error) => {
-            // An old list is better than none; a server that never gave one has none.
-            status.tools.get_or_insert_default();
-            status.list_error = Some(error);
-        }
-    }
-}
-
 async fn exited(running: &mut Option<Running>) -> io::Result<ExitStatus> {
     match running {
         Some(running) => running.process.wait().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn come(queued: &mut Option<TurnToCome>) -> Turn {
+    match queued {
+        Some(turn) => turn.await,
         None => std::future::pending().await,
     }
 }

@@ -16,6 +16,15 @@ pub const MAX_LINE: usize = 8 * 1024;
 /// How many lines a slow follower may be behind.
 const FOLLOWERS_LAG: usize = 256;
 
+/// Which process of a server wrote something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Source {
+    /// Which of the instances that the server has had.
+    pub instance: u32,
+    /// Which process of that instance.
+    pub generation: u64,
+}
+
 /// One line.
 #[derive(Debug)]
 pub struct LogLine {
@@ -23,8 +32,8 @@ pub struct LogLine {
     pub text: String,
     /// When it was read.
     pub at: SystemTime,
-    /// Which process wrote it.
-    pub generation: u64,
+    /// Who wrote it.
+    pub source: Source,
 }
 
 /// The last lines of one server.
@@ -54,11 +63,11 @@ impl LogRing {
     }
 
     /// Adds a line, and forgets the oldest ones if there are too many.
-    pub fn push(&self, generation: u64, text: String) {
+    pub fn push(&self, source: Source, text: String) {
         let line = Arc::new(LogLine {
             text,
             at: SystemTime::now(),
-            generation,
+            source,
         });
         let mut kept = self.kept.lock();
         kept.bytes += line.text.len() + OVERHEAD;
@@ -76,13 +85,9 @@ impl LogRing {
     }
 
     /// The last `n` lines of one process.
-    pub fn tail_of(&self, generation: u64, n: usize) -> Vec<String> {
+    pub fn tail_of(&self, source: Source, n: usize) -> Vec<String> {
         let kept = self.kept.lock();
-        let own = kept
-            .lines
-            .iter()
-            .rev()
-            .filter(|line| line.generation == generation);
+        let own = kept.lines.iter().rev().filter(|line| line.source == source);
         let mut lines: Vec<String> = own.take(n).map(|line| line.text.clone()).collect();
         lines.reverse();
         lines
@@ -110,11 +115,18 @@ impl Default for LogRing {
 mod tests {
     use super::*;
 
+    fn source(generation: u64) -> Source {
+        Source {
+            instance: 1,
+            generation,
+        }
+    }
+
     #[test]
     fn the_oldest_lines_are_forgotten() {
         let ring = LogRing::new();
         for i in 0..10_000 {
-            ring.push(1, format!("line {i} {}", "x".repeat(100)));
+            ring.push(source(1), format!("line {i} {}", "x".repeat(100)));
         }
         let kept = ring.kept.lock();
         assert!(kept.bytes <= MAX_BYTES);
@@ -125,20 +137,20 @@ mod tests {
     #[test]
     fn the_tail_is_of_one_process_only() {
         let ring = LogRing::new();
-        ring.push(1, "old".into());
-        ring.push(2, "a".into());
-        ring.push(2, "b".into());
-        ring.push(2, "c".into());
-        assert_eq!(ring.tail_of(2, 2), ["b", "c"]);
-        assert_eq!(ring.tail_of(2, 9), ["a", "b", "c"]);
+        ring.push(source(1), "old".into());
+        ring.push(source(2), "a".into());
+        ring.push(source(2), "b".into());
+        ring.push(source(2), "c".into());
+        assert_eq!(ring.tail_of(source(2), 2), ["b", "c"]);
+        assert_eq!(ring.tail_of(source(2), 9), ["a", "b", "c"]);
     }
 
     #[tokio::test]
     async fn a_follower_gets_what_was_and_what_comes() {
         let ring = LogRing::new();
-        ring.push(1, "before".into());
+        ring.push(source(1), "before".into());
         let (lines, mut news) = ring.follow(10);
-        ring.push(1, "after".into());
+        ring.push(source(1), "after".into());
         assert_eq!(lines[0].text, "before");
         assert_eq!(news.recv().await.unwrap().text, "after");
     }

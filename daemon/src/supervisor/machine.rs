@@ -4,182 +4,16 @@
 //! earlier one changes nothing. The next thing to do in time is [`Machine::deadline`], derived
 //! from the state, so there is no timer to forget.
 
+mod terms;
+
+pub use terms::*;
+
 use super::restart::{RestartBudget, Run, Verdict};
-use std::{ops::Sub, time::Duration};
+use std::time::Duration;
 
-/// A moment, counted from the start of the daemon.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Mono(Duration);
-
-impl Mono {
-    /// So long after the start of the daemon.
-    pub const fn new(since_start: Duration) -> Self {
-        Self(since_start)
-    }
-
-    /// So many seconds after the start of the daemon.
-    pub const fn from_secs(seconds: u64) -> Self {
-        Self(Duration::from_secs(seconds))
-    }
-
-    /// How long after the start of the daemon.
-    pub const fn since_start(self) -> Duration {
-        self.0
-    }
-
-    fn plus(self, duration: Duration) -> Self {
-        Self(self.0.saturating_add(duration))
-    }
-}
-
-impl Sub for Mono {
-    type Output = Duration;
-
-    fn sub(self, earlier: Self) -> Duration {
-        self.0.saturating_sub(earlier.0)
-    }
-}
-
-/// Counts the processes of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Generation(pub u64);
-
-/// How long each thing may take.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// From the start of the process to the end of the handshake.
-    pub start: Duration,
-    /// From closing its input to asking it to end.
-    pub close: Duration,
-    /// From asking it to end to ending it.
-    pub terminate: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            start: Duration::from_secs(60),
-            close: Duration::from_secs(2),
-            terminate: Duration::from_secs(3),
-        }
-    }
-}
-
-/// Where a server is in its life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// No process, and none wanted.
-    Stopped,
-    /// A process whose handshake is under way.
-    Starting {
-        /// When it was started.
-        since: Mono,
-    },
-    /// A process that answers calls.
-    Ready {
-        /// Since when.
-        since: Mono,
-        /// How long it took to become so.
-        startup: Duration,
-    },
-    /// No process; one is started later.
-    Backoff {
-        /// When.
-        until: Mono,
-    },
-    /// As `Backoff`, after too many ends.
-    CrashLoop {
-        /// When the next try is.
-        until: Mono,
-    },
-    /// No process, and trying again would not help.
-    Failed,
-    /// A process that is being ended.
-    Stopping {
-        /// How far that has come.
-        step: StopStep,
-        /// When the next step is due.
-        until: Mono,
-        /// What follows.
-        then: Then,
-    },
-}
-
-/// How a process is ended: each step is harder than the one before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StopStep {
-    /// Its input was closed.
-    Closed,
-    /// It was asked to end.
-    Terminated,
-    /// It was ended. Only the system can still hold it.
-    Killed,
-}
-
-/// What follows the end of a process.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
-    /// Nothing.
-    Rest,
-    /// A new process, at once.
-    Restart,
-    /// What the budget says: it did not end of anybody's will.
-    Recover(Run),
-}
-
-/// What an operator wants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Command {
-    /// It should run.
-    Start,
-    /// It should not run.
-    Stop,
-    /// It should run, in a new process.
-    Restart,
-}
-
-/// What happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    /// An operator wants something.
-    Command(Command),
-    /// The process could not be started, and trying again would not help.
-    CannotSpawn(Generation),
-    /// The process could not be started this time.
-    SpawnFailed(Generation),
-    /// The handshake is done.
-    Ready(Generation),
-    /// The handshake failed.
-    HandshakeFailed(Generation),
-    /// The process may live, but there is no talking to it: it has closed a pipe, or hangs.
-    GaveUp(Generation),
-    /// The process has ended.
-    Exited(Generation),
-    /// Time has passed.
-    Tick,
-}
-
-/// What is to be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// Start a process.
-    Spawn(Generation),
-    /// Close its input.
-    CloseInput(Generation),
-    /// Ask it to end.
-    Terminate(Generation),
-    /// End it.
-    Kill(Generation),
-}
-
-/// What became of a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
-    /// It is being carried out.
-    Accepted,
-    /// There was nothing to do.
-    AlreadyTrue,
-}
+/// A call may have a server tried that keeps ending or cannot start, but not sooner than this after
+/// the last time.
+pub const HOPE: Duration = Duration::from_secs(10);
 
 /// The life of one server.
 #[derive(Debug, Clone)]
@@ -190,11 +24,12 @@ pub struct Machine {
     restarts: u32,
     limits: Limits,
     budget: RestartBudget,
+    keep_alive: bool,
 }
 
 impl Machine {
     /// A server that does not run yet.
-    pub fn new(limits: Limits, seed: u64) -> Self {
+    pub fn new(limits: Limits, keep_alive: bool, seed: u64) -> Self {
         Self {
             state: State::Stopped,
             wanted: false,
@@ -202,12 +37,14 @@ impl Machine {
             restarts: 0,
             limits,
             budget: RestartBudget::new(seed),
+            keep_alive,
         }
     }
 
-    /// How long a start may take from now on.
-    pub fn set_start_limit(&mut self, limit: Duration) {
-        self.limits.start = limit;
+    /// How long a start may take from now on, and whether it runs also when nobody needs it.
+    pub fn reconfigure(&mut self, start: Duration, keep_alive: bool) {
+        self.limits.start = start;
+        self.keep_alive = keep_alive;
     }
 
     /// Where it is.
@@ -218,6 +55,11 @@ impl Machine {
     /// Whether it is meant to run.
     pub fn wanted(&self) -> bool {
         self.wanted
+    }
+
+    /// Whether it keeps ending, also while it is tried again.
+    pub fn is_looping(&self) -> bool {
+        self.budget.is_looping()
     }
 
     /// The newest process.
@@ -234,30 +76,33 @@ impl Machine {
     pub fn deadline(&self) -> Option<Mono> {
         match self.state {
             State::Starting { since } => Some(since.plus(self.limits.start)),
-            State::Backoff { until } | State::CrashLoop { until } => Some(until),
-            State::Stopping { until, step, .. } if step != StopStep::Killed => Some(until),
-            State::Stopping { .. } | State::Stopped | State::Ready { .. } | State::Failed => None,
+            State::Backoff { until }
+            | State::CrashLoop { until, .. }
+            | State::Stopping { until, .. } => Some(until),
+            State::Stopped | State::Queued | State::Ready { .. } | State::Failed { .. } => None,
         }
     }
 
     /// What a command would come to now.
-    pub fn answer(&self, command: Command) -> Outcome {
-        let nothing_to_do = matches!(
-            (command, self.state),
-            (Command::Start, State::Starting { .. } | State::Ready { .. })
-                | (Command::Stop, State::Stopped)
-                | (
-                    Command::Stop,
-                    State::Stopping {
-                        then: Then::Rest,
-                        ..
-                    },
-                )
-        );
-        if nothing_to_do {
-            Outcome::AlreadyTrue
-        } else {
-            Outcome::Accepted
+    pub fn answer(&self, now: Mono, command: Command) -> Outcome {
+        use {Command as C, State as S};
+        match (command, self.state) {
+            (C::Start, S::Queued | S::Starting { .. } | S::Ready { .. })
+            | (C::Stop | C::Rest | C::Replace, S::Stopped)
+            | (C::Demand, S::Queued | S::Starting { .. } | S::Ready { .. } | S::Backoff { .. }) => {
+                Outcome::AlreadyTrue
+            }
+            (
+                C::Stop,
+                S::Stopping {
+                    then: Then::Rest, ..
+                },
+            ) => Outcome::AlreadyTrue,
+            (C::Demand, S::CrashLoop { since, .. } | S::Failed { since }) if now - since < HOPE => {
+                Outcome::Refused
+            }
+            (C::Rest, state) if !matches!(state, S::Ready { .. }) => Outcome::Refused,
+            _ => Outcome::Accepted,
         }
     }
 
@@ -266,11 +111,20 @@ impl Machine {
         match event {
             Event::Command(command) => self.command(now, command),
             Event::Tick => self.tick(now),
+            Event::Turn(g) if g == self.generation && self.state == State::Queued => {
+                self.state = State::Starting { since: now };
+                Some(Action::Spawn(g))
+            }
             Event::CannotSpawn(g) if self.is_starting(g) => {
-                self.state = State::Failed;
+                self.state = State::Failed { since: now };
                 None
             }
             Event::SpawnFailed(g) if self.is_starting(g) => self.recover(now, Run::NeverReady),
+            // It is not the server's fault: it waits, and nothing is charged.
+            Event::NoRoom(g) if self.is_starting(g) => {
+                self.state = State::Queued;
+                Some(Action::Queue(g))
+            }
             Event::Ready(g) if self.is_starting(g) => {
                 if let State::Starting { since } = self.state {
                     self.state = State::Ready {
@@ -284,6 +138,15 @@ impl Machine {
                 Some(self.begin_stop(now, Then::Recover(Run::NeverReady)))
             }
             Event::GaveUp(g) if g == self.generation => self.give_up(now),
+            Event::Drained(g) if g == self.generation => match self.state {
+                State::Stopping {
+                    step: StopStep::Draining,
+                    then,
+                    ..
+                } => Some(self.begin_stop(now, then)),
+                _ => None,
+            },
+            Event::Left(g) if g == self.generation => self.left(now),
             Event::Exited(g) if g == self.generation => self.exited(now),
             // News of an earlier process, or of one that is being ended anyway.
             _ => None,
@@ -291,28 +154,86 @@ impl Machine {
     }
 
     fn command(&mut self, now: Mono, command: Command) -> Option<Action> {
-        self.wanted = command != Command::Stop;
-        if self.wanted {
-            self.budget.forgive();
+        if self.answer(now, command) == Outcome::Refused {
+            return None;
+        }
+        match command {
+            Command::Start | Command::Restart => {
+                self.wanted = true;
+                self.budget.forgive();
+            }
+            Command::Demand => self.wanted = true,
+            Command::Stop | Command::Rest => self.wanted = false,
+            Command::Replace if self.wanted => self.budget.forgive(),
+            Command::Replace => return None,
         }
         match (command, self.state) {
+            (Command::Stop | Command::Rest, state) => self.stop(now, state),
+            // One that waits for its next try gets it.
             (
-                Command::Start | Command::Restart,
-                State::Stopped | State::Backoff { .. } | State::CrashLoop { .. } | State::Failed,
-            ) => Some(self.spawn(now)),
-            (Command::Start, State::Starting { .. } | State::Ready { .. }) => None,
-            (Command::Restart, State::Starting { .. } | State::Ready { .. }) => {
+                Command::Demand,
+                State::Backoff { .. }
+                | State::Queued
+                | State::Starting { .. }
+                | State::Ready { .. },
+            )
+            | (Command::Start, State::Queued | State::Starting { .. } | State::Ready { .. })
+            | (Command::Restart | Command::Replace, State::Queued) => None,
+            (Command::Replace, State::Ready { .. }) => {
+                self.state = State::Stopping {
+                    step: StopStep::Draining,
+                    until: now.plus(self.limits.drain),
+                    then: Then::Restart,
+                };
+                Some(Action::Retire(self.generation))
+            }
+            (Command::Restart | Command::Replace, State::Starting { .. } | State::Ready { .. }) => {
                 Some(self.begin_stop(now, Then::Restart))
             }
-            (Command::Stop, State::Starting { .. } | State::Ready { .. }) => {
-                Some(self.begin_stop(now, Then::Rest))
-            }
-            (Command::Stop, State::Stopping { .. }) => self.stop_then(Then::Rest),
+            (
+                Command::Restart,
+                State::Stopping {
+                    step: StopStep::Draining,
+                    ..
+                },
+            ) => Some(self.begin_stop(now, Then::Restart)),
+            (
+                Command::Demand,
+                State::Stopping {
+                    then: Then::Restart | Then::Recover(_),
+                    ..
+                },
+            ) => None,
             (_, State::Stopping { .. }) => self.stop_then(Then::Restart),
             (
-                Command::Stop,
-                State::Stopped | State::Backoff { .. } | State::CrashLoop { .. } | State::Failed,
+                _,
+                State::Stopped
+                | State::Backoff { .. }
+                | State::CrashLoop { .. }
+                | State::Failed { .. },
             ) => {
+                if command == Command::Demand && self.is_looping() {
+                    self.restarts += 1;
+                }
+                Some(self.queue())
+            }
+        }
+    }
+
+    fn stop(&mut self, now: Mono, state: State) -> Option<Action> {
+        match state {
+            State::Starting { .. }
+            | State::Ready { .. }
+            | State::Stopping {
+                step: StopStep::Draining,
+                ..
+            } => Some(self.begin_stop(now, Then::Rest)),
+            State::Stopping { .. } => self.stop_then(Then::Rest),
+            State::Stopped
+            | State::Queued
+            | State::Backoff { .. }
+            | State::CrashLoop { .. }
+            | State::Failed { .. } => {
                 self.state = State::Stopped;
                 None
             }
@@ -327,21 +248,34 @@ impl Machine {
             State::Starting { .. } => Some(self.begin_stop(now, Then::Recover(Run::NeverReady))),
             State::Backoff { .. } | State::CrashLoop { .. } => {
                 self.restarts += 1;
-                Some(self.spawn(now))
+                Some(self.queue())
             }
             State::Stopping { step, then, .. } => Some(self.next_stop_step(now, step, then)),
-            State::Stopped | State::Ready { .. } | State::Failed => None,
+            State::Stopped | State::Queued | State::Ready { .. } | State::Failed { .. } => None,
         }
     }
 
     fn give_up(&mut self, now: Mono) -> Option<Action> {
-        let run = self.run(now)?;
+        let run = match self.run(now)? {
+            Run::Crashed(ready) => Run::Hung(ready),
+            run => run,
+        };
         self.state = State::Stopping {
             step: StopStep::Killed,
-            until: now,
+            until: now.plus(self.limits.abandon),
             then: Then::Recover(run),
         };
         Some(Action::Kill(self.generation))
+    }
+
+    fn left(&mut self, now: Mono) -> Option<Action> {
+        if self.keep_alive || !matches!(self.state, State::Ready { .. }) {
+            return self.exited(now);
+        }
+        // The next call starts it again.
+        self.wanted = false;
+        self.state = State::Stopped;
+        None
     }
 
     fn exited(&mut self, now: Mono) -> Option<Action> {
@@ -355,12 +289,14 @@ impl Machine {
                     self.state = State::Stopped;
                     None
                 }
-                Then::Restart => Some(self.spawn(now)),
+                Then::Restart => Some(self.queue()),
                 Then::Recover(run) => self.recover(now, run),
             },
-            State::Stopped | State::Backoff { .. } | State::CrashLoop { .. } | State::Failed => {
-                None
-            }
+            State::Stopped
+            | State::Queued
+            | State::Backoff { .. }
+            | State::CrashLoop { .. }
+            | State::Failed { .. } => None,
         }
     }
 
@@ -368,7 +304,7 @@ impl Machine {
         match self.budget.ended(now, run) {
             Verdict::Now => {
                 self.restarts += 1;
-                return Some(self.spawn(now));
+                return Some(self.queue());
             }
             Verdict::After(delay) => {
                 self.state = State::Backoff {
@@ -377,6 +313,7 @@ impl Machine {
             }
             Verdict::CrashLoop(delay) => {
                 self.state = State::CrashLoop {
+                    since: now,
                     until: now.plus(delay),
                 }
             }
@@ -384,10 +321,10 @@ impl Machine {
         None
     }
 
-    fn spawn(&mut self, now: Mono) -> Action {
+    fn queue(&mut self) -> Action {
         self.generation = Generation(self.generation.0 + 1);
-        self.state = State::Starting { since: now };
-        Action::Spawn(self.generation)
+        self.state = State::Queued;
+        Action::Queue(self.generation)
     }
 
     fn begin_stop(&mut self, now: Mono, then: Then) -> Action {
@@ -400,15 +337,20 @@ impl Machine {
     }
 
     fn next_stop_step(&mut self, now: Mono, step: StopStep, then: Then) -> Action {
-        let (step, action) = match step {
-            StopStep::Closed => (StopStep::Terminated, Action::Terminate(self.generation)),
-            StopStep::Terminated | StopStep::Killed => {
-                (StopStep::Killed, Action::Kill(self.generation))
-            }
+        let g = self.generation;
+        let (step, limit, action) = match step {
+            StopStep::Draining => return self.begin_stop(now, then),
+            StopStep::Closed => (
+                StopStep::Terminated,
+                self.limits.terminate,
+                Action::Terminate(g),
+            ),
+            StopStep::Terminated => (StopStep::Killed, self.limits.abandon, Action::Kill(g)),
+            StopStep::Killed => (StopStep::Killed, self.limits.abandon, Action::Abandon(g)),
         };
         self.state = State::Stopping {
             step,
-            until: now.plus(self.limits.terminate),
+            until: now.plus(limit),
             then,
         };
         action
@@ -429,10 +371,10 @@ impl Machine {
     fn run(&self, now: Mono) -> Option<Run> {
         match self.state {
             State::Starting { .. } => Some(Run::NeverReady),
-            State::Ready { since, startup } => Some(Run::Ready {
+            State::Ready { since, startup } => Some(Run::Crashed(super::restart::Ready {
                 uptime: now - since,
                 startup,
-            }),
+            })),
             _ => None,
         }
     }

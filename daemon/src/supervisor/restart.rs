@@ -29,74 +29,105 @@ pub enum Verdict {
 pub enum Run {
     /// It never became ready.
     NeverReady,
-    /// It was ready for `uptime`, after taking `startup` to become so.
-    Ready {
-        /// From ready to its end.
-        uptime: Duration,
-        /// From its start to ready.
-        startup: Duration,
-    },
+    /// It was ready, and ended by itself.
+    Crashed(Ready),
+    /// It was ready, and had to be ended because there was no talking to it.
+    Hung(Ready),
 }
 
-/// Keeps count of a server's ends.
+/// How long a process was good for something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ready {
+    /// From ready to its end.
+    pub uptime: Duration,
+    /// From its start to ready.
+    pub startup: Duration,
+}
+
+/// Keeps count of a server's ends, each kind apart: a server that hangs now and then has not used up
+/// what it may crash.
 #[derive(Debug, Clone)]
 pub struct RestartBudget {
-    attempt: u32,
-    recent: VecDeque<Mono>,
+    starts: Tally,
+    crashes: Tally,
+    hangs: Tally,
     /// It stays one until there was a good run, or somebody asks: ends that are a minute apart are
     /// the work of the delay, not of the server.
     looping: bool,
     dice: u64,
 }
 
+#[derive(Debug, Clone, Default)]
+struct Tally {
+    attempt: u32,
+    recent: VecDeque<Mono>,
+}
+
+impl Tally {
+    /// One more: how many there were before, and whether it was one too many.
+    fn add(&mut self, now: Mono) -> (u32, bool) {
+        if self.recent.len() == LOOP_FAILURES {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(now);
+        let first = self.recent.front().copied();
+        let too_many = self.recent.len() == LOOP_FAILURES
+            && first.is_some_and(|first| now - first <= LOOP_WINDOW);
+        self.attempt += 1;
+        (self.attempt - 1, too_many)
+    }
+}
+
 impl RestartBudget {
     /// The seed decides the jitter; different servers have different ones.
     pub fn new(seed: u64) -> Self {
         Self {
-            attempt: 0,
-            recent: VecDeque::with_capacity(LOOP_FAILURES),
+            starts: Tally::default(),
+            crashes: Tally::default(),
+            hangs: Tally::default(),
             looping: false,
             dice: seed | 1,
         }
     }
 
+    /// Whether it keeps ending.
+    pub fn is_looping(&self) -> bool {
+        self.looping
+    }
+
     /// An end that nobody asked for.
     pub fn ended(&mut self, now: Mono, run: Run) -> Verdict {
-        if let Run::Ready { uptime, startup } = run
-            && uptime >= GOOD_RUN.max(startup * 10)
+        if let Run::Crashed(ready) | Run::Hung(ready) = run
+            && ready.uptime >= GOOD_RUN.max(ready.startup * 10)
         {
             self.forgive();
         }
-        if self.recent.len() == LOOP_FAILURES {
-            self.recent.pop_front();
-        }
-        self.recent.push_back(now);
-        self.looping |= self.recent.len() == LOOP_FAILURES
-            && self
-                .recent
-                .front()
-                .is_some_and(|&first| now - first <= LOOP_WINDOW);
-        let attempt = self.attempt;
-        self.attempt += 1;
+        let tally = match run {
+            Run::NeverReady => &mut self.starts,
+            Run::Crashed(_) => &mut self.crashes,
+            Run::Hung(_) => &mut self.hangs,
+        };
+        let (attempt, too_many) = tally.add(now);
+        self.looping |= too_many;
         if self.looping {
             // Half of the jitter only: a crash loop is not to be tried soon by chance.
             return Verdict::CrashLoop(LONGEST_DELAY / 2 + self.jitter(LONGEST_DELAY / 2));
         }
-        match run {
-            Run::Ready { .. } if attempt == 0 => Verdict::Now,
-            _ => {
-                let ceiling = FIRST_DELAY
-                    .saturating_mul(1 << attempt.min(16))
-                    .min(LONGEST_DELAY);
-                Verdict::After(self.jitter(ceiling))
-            }
+        if attempt == 0 && run != Run::NeverReady {
+            return Verdict::Now;
         }
+        let ceiling = FIRST_DELAY
+            .saturating_mul(1 << attempt.min(16))
+            .min(LONGEST_DELAY);
+        Verdict::After(self.jitter(ceiling))
     }
 
     /// Somebody asked for a start: what was before does not count.
     pub fn forgive(&mut self) {
-        self.attempt = 0;
-        self.recent.clear();
+        for tally in [&mut self.starts, &mut self.crashes, &mut self.hangs] {
+            tally.attempt = 0;
+            tally.recent.clear();
+        }
         self.looping = false;
     }
 
@@ -114,10 +145,10 @@ impl RestartBudget {
 mod tests {
     use super::*;
 
-    const SHORT: Run = Run::Ready {
+    const SHORT: Run = Run::Crashed(Ready {
         uptime: Duration::from_secs(1),
         startup: Duration::from_millis(10),
-    };
+    });
 
     fn at(seconds: u64) -> Mono {
         Mono::from_secs(seconds)
@@ -193,16 +224,34 @@ mod tests {
 
     #[test]
     fn a_long_good_run_wipes_the_slate_but_a_slow_starter_has_to_earn_it() {
-        let run = |startup| Run::Ready {
-            uptime: Duration::from_secs(90),
-            startup: Duration::from_secs(startup),
+        let run = |startup| {
+            Run::Crashed(Ready {
+                uptime: Duration::from_secs(90),
+                startup: Duration::from_secs(startup),
+            })
         };
         let mut budget = RestartBudget::new(7);
-        budget.ended(at(0), Run::NeverReady);
+        budget.ended(at(0), SHORT);
         assert_eq!(budget.ended(at(100), run(1)), Verdict::Now);
         let mut budget = RestartBudget::new(7);
-        budget.ended(at(0), Run::NeverReady);
+        budget.ended(at(0), SHORT);
         assert!(matches!(budget.ended(at(100), run(20)), Verdict::After(_)));
+    }
+
+    #[test]
+    fn each_kind_of_end_has_a_budget_of_its_own() {
+        let Run::Crashed(ready) = SHORT else {
+            unreachable!()
+        };
+        let mut budget = RestartBudget::new(7);
+        for second in 0..12 {
+            let run = [SHORT, Run::Hung(ready), Run::NeverReady][second as usize % 3];
+            let verdict = budget.ended(at(second), run);
+            assert!(!matches!(verdict, Verdict::CrashLoop(_)), "{second}");
+        }
+        let verdict = budget.ended(at(12), Run::Hung(ready));
+        assert!(matches!(verdict, Verdict::CrashLoop(_)));
+        assert!(budget.is_looping());
     }
 
     #[test]

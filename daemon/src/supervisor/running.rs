@@ -2,7 +2,9 @@
 
 use super::{
     health::{Health, HealthPolicy, Probe, Verdict},
-    log::{LogRing, MAX_LINE},
+    instance::Common,
+    limiter::Turn,
+    log::{MAX_LINE, Source},
     machine::Generation,
 };
 use crate::{
@@ -14,7 +16,8 @@ use crate::{
     process::{Process, SpawnError, SpawnSpec},
     transport::{lines::Line, stdio},
 };
-use std::{io, sync::Arc, time::Duration};
+use nexus_proto::reason::Failure;
+use std::{convert::Infallible, io, sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
@@ -27,6 +30,12 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// A process that ends closes its output first: this long after it, it lives on without one.
 const ALIVE_AFTER: Duration = Duration::from_millis(50);
+
+/// How long a message may stay unfinished while nothing more of it comes.
+const UNFINISHED: Duration = Duration::from_secs(60);
+
+/// A server that takes longer to start has had its turn: others start meanwhile.
+const LONGEST_TURN: Duration = Duration::from_secs(5);
 
 /// How long a server may take to list its tools again.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -43,6 +52,8 @@ pub(super) enum News {
     Welcome(Generation, Box<Welcome>),
     /// The handshake failed.
     Refused(Generation, HandshakeError),
+    /// It has retired, and no call is under way any more.
+    Drained(Generation),
     /// An idle server was asked whether it lives.
     Health(Generation, Verdict, Probe),
     /// The tools were listed again, for somebody who waits for it or because the server said so.
@@ -75,31 +86,47 @@ impl Running {
     pub(super) fn start(
         spec: &SpawnSpec,
         health: HealthPolicy,
-        generation: Generation,
-        log: &Arc<LogRing>,
+        source: Source,
+        common: &Common,
         news: &mpsc::Sender<News>,
+        turn: Turn,
     ) -> Result<Self, SpawnError> {
+        let generation = Generation(source.generation);
         let (process, pipes) = Process::spawn(spec)?;
-        let connection = Arc::new(Connection::default());
+        let connection = Arc::new(Connection::new(Arc::clone(common.lists.asks())));
         let reader = tokio::spawn({
             let (connection, news) = (Arc::clone(&connection), news.clone());
             async move {
-                let each = |line| connection.receive(line);
-                // An error and an end come to the same: nothing more will be heard.
-                let _ = stdio::read_lines(pipes.stdout, MAX_MESSAGE, each).await;
+                let each = |line| {
+                    connection.receive(line);
+                    if connection.is_only_noise() {
+                        return Err(io::ErrorKind::InvalidData.into());
+                    }
+                    Ok(())
+                };
+                let read = stdio::read_lines(pipes.stdout, MAX_MESSAGE, UNFINISHED, each).await;
+                let why = match read.map_err(|error| error.kind()) {
+                    Err(io::ErrorKind::TimedOut) => "the server began a message and never ended it",
+                    Err(io::ErrorKind::InvalidData) => {
+                        "the server does not speak MCP: it prints other things to its standard output"
+                    }
+                    // An error and an end come to the same: nothing more will be heard.
+                    _ => "the server closed its output",
+                };
                 tokio::spawn(async move {
                     sleep(ALIVE_AFTER).await;
-                    let _ = news
-                        .send(News::GaveUp(generation, "the server closed its output"))
-                        .await;
+                    let _ = news.send(News::GaveUp(generation, why)).await;
                 });
             }
         });
         let stderr = tokio::spawn({
-            let log = Arc::clone(log);
+            let log = Arc::clone(&common.log);
             async move {
-                let each = |line| log.push(generation.0, log_text(&line));
-                let _ = stdio::read_lines(pipes.stderr, MAX_LINE, each).await;
+                let each = |line| {
+                    log.push(source, log_text(&line));
+                    Ok(())
+                };
+                let _ = stdio::read_lines(pipes.stderr, MAX_LINE, Duration::MAX, each).await;
             }
         });
         let writer = tokio::spawn({
@@ -123,6 +150,7 @@ impl Running {
             generation,
             health,
             news.clone(),
+            turn,
         ));
         Ok(Self {
             process,
@@ -145,6 +173,17 @@ impl Running {
         if let Some(writer) = self.writer.take() {
             writer.abort();
         }
+    }
+
+    /// Sends it no new calls, and tells the actor when those under way are done.
+    pub(super) fn retire(&self, cause: &Arc<Failure>, news: &mpsc::Sender<News>) {
+        self.connection.retire(cause);
+        let (connection, generation, news) =
+            (Arc::clone(&self.connection), self.generation, news.clone());
+        tokio::spawn(async move {
+            connection.drained().await;
+            let _ = news.send(News::Drained(generation)).await;
+        });
     }
 
     /// Lists the tools again, and tells the actor.
@@ -188,19 +227,20 @@ async fn talk(
     generation: Generation,
     health: HealthPolicy,
     news: mpsc::Sender<News>,
+    turn: Turn,
 ) {
-    let info = match handshake::introduce(&connection).await {
-        Ok(info) => info,
+    let greeted = tokio::select! {
+        greeted = greet(&connection) => greeted,
+        never = give_back(turn) => match never {},
+    };
+    let welcome = match greeted {
+        Ok(welcome) => welcome,
         Err(error) => {
             let _ = news.send(News::Refused(generation, error)).await;
             return;
         }
     };
-    let tools = handshake::list_tools(&connection, &info).await;
-    let welcome = Welcome {
-        info: info.clone(),
-        tools,
-    };
+    let info = welcome.info.clone();
     if news
         .send(News::Welcome(generation, Box::new(welcome)))
         .await
@@ -212,6 +252,19 @@ async fn talk(
         keep_listed(&connection, generation, &info, &news),
         keep_probing(&connection, generation, health, &news),
     );
+}
+
+async fn greet(connection: &Arc<Connection>) -> Result<Welcome, HandshakeError> {
+    let info = handshake::introduce(connection).await?;
+    let tools = handshake::list_tools(connection, &info).await;
+    Ok(Welcome { info, tools })
+}
+
+/// Lets others start when this one takes long.
+async fn give_back(turn: Turn) -> Infallible {
+    sleep(LONGEST_TURN).await;
+    drop(turn);
+    std::future::pending().await
 }
 
 async fn keep_listed(

@@ -1,15 +1,13 @@
 //! What the world may know of a server's process: published by its actor, read by everybody.
 
-use super::machine::{Command, Machine, State};
-use crate::mcp::{
-    connection::Connection,
-    handshake::{ServerInfo, ToolList},
-};
+use super::machine::{Command, HOPE, Machine, State};
+use crate::mcp::connection::Connection;
 use nexus_proto::reason::{Failure, Reason};
 use std::{
     sync::Arc,
     time::{Duration, SystemTime},
 };
+use tokio::time::Instant;
 
 /// A caller waits this long for the next try, and no longer.
 const WORTH_WAITING: Duration = Duration::from_secs(5);
@@ -21,8 +19,18 @@ pub struct Status {
     pub state: State,
     /// Since when, for people.
     pub state_since: SystemTime,
+    /// Why it is where it is.
+    pub cause: String,
     /// When it is tried again, for people.
     pub next_try: Option<SystemTime>,
+    /// The same, for decisions: the clock on the wall may jump.
+    next_try_at: Option<Instant>,
+    /// From when on a call may have it tried, though it keeps ending or cannot start.
+    hope_at: Option<Instant>,
+    /// It keeps ending, also while it is being tried again.
+    pub looping: bool,
+    /// How many processes could not be ended, not even by the system.
+    pub leaked: u32,
     /// Whether it is meant to run.
     pub wanted: bool,
     /// The process.
@@ -33,13 +41,6 @@ pub struct Status {
     pub restarts: u32,
     /// The connection, while it is ready. Calls go straight through it.
     pub connection: Option<Arc<Connection>>,
-    /// What it said of itself, also after it has ended.
-    pub info: Option<Arc<ServerInfo>>,
-    /// Its tools, also after it has ended: they are what it will have again. `None` until they
-    /// have been listed once.
-    pub tools: Option<Arc<ToolList>>,
-    /// Why its tools could not be listed.
-    pub list_error: Option<String>,
     /// How many questions whether it lives it has left unanswered.
     pub silences: u32,
     /// How long the last answer took.
@@ -64,6 +65,8 @@ pub enum Readiness {
     Ready(Arc<Connection>),
     /// Not yet: wait for a change.
     Wait,
+    /// No process, and none on its way: it has to be wanted first.
+    Asleep,
     /// No, and waiting would not help.
     Refused(Failure),
 }
@@ -74,37 +77,56 @@ impl Status {
         Self {
             state: State::Stopped,
             state_since: SystemTime::now(),
+            cause: String::new(),
             next_try: None,
+            next_try_at: None,
+            hope_at: None,
+            looping: false,
+            leaked: 0,
             wanted: false,
             pid: None,
             generation: 0,
             restarts: 0,
             connection: None,
-            info: None,
-            tools: None,
-            list_error: None,
             silences: 0,
             latency: None,
             last_failure: None,
         }
     }
 
-    /// Takes over where the machine is. `now` is the same moment on both clocks.
-    pub(super) fn follow(&mut self, machine: &Machine, now: SystemTime, mono: Duration) {
+    /// Takes over where the machine is, and why. `mono` is now. Returns whether that is news.
+    pub(super) fn follow(&mut self, machine: &Machine, mono: Duration, cause: &str) -> bool {
         let state = machine.state();
+        let before = (self.state, self.wanted, self.generation, self.looping);
+        let news = (
+            state,
+            machine.wanted(),
+            machine.generation().0,
+            machine.is_looping(),
+        );
+        self.restarts = machine.restarts();
+        if news == before {
+            return false;
+        }
+        let now = SystemTime::now();
         if std::mem::discriminant(&state) != std::mem::discriminant(&self.state) {
             self.state_since = now;
+            cause.clone_into(&mut self.cause);
         }
-        self.state = state;
-        self.next_try = match state {
-            State::Backoff { until } | State::CrashLoop { until } => {
-                Some(now + until.since_start().saturating_sub(mono))
+        (self.state, self.wanted, self.generation, self.looping) = news;
+        let left = match state {
+            State::Backoff { until } | State::CrashLoop { until, .. } => {
+                Some(until.since_start().saturating_sub(mono))
             }
             _ => None,
         };
-        self.wanted = machine.wanted();
-        self.generation = machine.generation().0;
-        self.restarts = machine.restarts();
+        self.next_try = left.map(|left| now + left);
+        self.next_try_at = left.map(|left| Instant::now() + left);
+        self.hope_at = match state {
+            State::CrashLoop { .. } | State::Failed { .. } => Some(Instant::now() + HOPE),
+            _ => None,
+        };
+        true
     }
 
     /// Whether a call can be sent now.
@@ -113,41 +135,39 @@ impl Status {
             return Readiness::Ready(Arc::clone(connection));
         }
         match self.state {
-            State::Stopped => {
-                Readiness::Refused(Failure::new(Reason::ServerStopped, "the server is stopped"))
-            }
-            State::Failed => Readiness::Refused(self.cause()),
-            State::CrashLoop { .. } => {
-                let failure = self.refusal();
-                Readiness::Refused(Failure {
-                    reason: Reason::CrashLoop,
-                    message: format!("the server keeps ending: {}", failure.message),
-                    ..failure
-                })
+            State::Stopped => Readiness::Asleep,
+            State::Failed { .. } => Readiness::Refused(self.cause()),
+            State::CrashLoop { .. } => Readiness::Refused(self.keeps_ending()),
+            // It is being tried once more; whoever waited for that might wait in vain, again and again.
+            State::Queued | State::Starting { .. } if self.looping => {
+                Readiness::Refused(self.keeps_ending())
             }
             State::Backoff { .. } if self.next_try_in() > WORTH_WAITING => {
                 Readiness::Refused(self.refusal())
             }
-            State::Stopping { .. } if !self.wanted => Readiness::Refused(Failure::new(
-                Reason::ServerStopped,
-                "the server is being stopped",
-            )),
-            State::Starting { .. }
+            State::Stopping { .. } if !self.wanted => Readiness::Asleep,
+            State::Queued
+            | State::Starting { .. }
             | State::Ready { .. }
             | State::Backoff { .. }
             | State::Stopping { .. } => Readiness::Wait,
         }
     }
 
+    /// Whether a call may have it tried, though it keeps ending or cannot start.
+    pub fn has_hope(&self) -> bool {
+        self.hope_at.is_some_and(|at| at <= Instant::now())
+    }
+
     /// Whether nothing more will happen by itself soon.
     pub fn is_settled(&self, command: Command) -> bool {
         match command {
             // Somebody may want it again before it is gone.
-            Command::Stop => matches!(self.state, State::Stopped) || self.wanted,
-            Command::Start | Command::Restart => {
+            Command::Stop | Command::Rest => matches!(self.state, State::Stopped) || self.wanted,
+            Command::Start | Command::Restart | Command::Demand | Command::Replace => {
                 matches!(
                     self.state,
-                    State::Failed | State::CrashLoop { .. } | State::Stopped
+                    State::Failed { .. } | State::CrashLoop { .. } | State::Stopped
                 ) || self.connection.is_some()
             }
         }
@@ -160,9 +180,18 @@ impl Status {
             .with(|details| details.retry_after = retry_after)
     }
 
+    fn keeps_ending(&self) -> Failure {
+        let failure = self.refusal();
+        Failure {
+            reason: Reason::CrashLoop,
+            message: format!("the server keeps ending: {}", failure.message),
+            ..failure
+        }
+    }
+
     fn next_try_in(&self) -> Duration {
-        let left = |at: SystemTime| at.duration_since(SystemTime::now()).ok();
-        self.next_try.and_then(left).unwrap_or_default()
+        let left = |at: Instant| at.saturating_duration_since(Instant::now());
+        self.next_try_at.map(left).unwrap_or_default()
     }
 
     fn cause(&self) -> Failure {

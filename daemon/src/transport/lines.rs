@@ -91,6 +91,11 @@ impl LineSplitter {
         }
     }
 
+    /// Whether a line has begun whose end has not come yet.
+    pub fn is_partial(&self) -> bool {
+        !self.buffer.is_empty() || self.oversized.is_some()
+    }
+
     /// What stood after the last end of line when the stream ended.
     pub fn finish(&mut self) -> Option<Line> {
         if self.oversized.is_some() {

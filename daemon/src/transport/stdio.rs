@@ -16,17 +16,25 @@ use tokio::{
 /// How many frames go into one write.
 const BATCH: usize = 64;
 
-/// Reads lines until the stream ends, and hands each one over.
+/// Reads lines until the stream ends, and hands each one over. A line that has begun and of which
+/// nothing more comes for as long as `patience` is an error of the kind `TimedOut`.
 pub async fn read_lines(
     mut from: impl AsyncRead + Unpin,
     max_line: usize,
-    mut each: impl FnMut(Line),
+    patience: Duration,
+    mut each: impl FnMut(Line) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut splitter = LineSplitter::new(max_line);
     loop {
-        let read = from.read_buf(splitter.space()).await;
+        let read = if splitter.is_partial() {
+            timeout(patience, from.read_buf(splitter.space()))
+                .await
+                .unwrap_or_else(|late| Err(late.into()))
+        } else {
+            from.read_buf(splitter.space()).await
+        };
         while let Some(line) = splitter.next_line() {
-            each(line);
+            each(line)?;
         }
         match read {
             Ok(0) => break,
@@ -35,10 +43,10 @@ pub async fn read_lines(
             Err(error) => return Err(error),
         }
     }
-    if let Some(line) = splitter.finish() {
-        each(line);
+    match splitter.finish() {
+        Some(line) => each(line),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Writes what the outbox holds until it is closed. Frames that wait together go out together. A
@@ -117,6 +125,30 @@ mod tests {
         outbox.push(Frame { id: None, bytes }).unwrap();
         let error = write_frames(&outbox, ours, Duration::from_secs(10)).await;
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_line_that_is_begun_and_never_ended_is_not_waited_for() {
+        let (mut theirs, ours) = tokio::io::duplex(64);
+        let mut lines = Vec::new();
+        let reading = read_lines(ours, 100, Duration::from_secs(60), |line| {
+            lines.push(line);
+            Ok(())
+        });
+        let writing = async {
+            // Between two lines there is all the time in the world; within one, not.
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+            for byte in b"{}\n{\"half" {
+                theirs.write_all(&[*byte]).await.unwrap();
+                tokio::time::sleep(Duration::from_secs(50)).await;
+            }
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            read = reading => assert_eq!(read.unwrap_err().kind(), io::ErrorKind::TimedOut),
+            () = writing => unreachable!(),
+        }
+        assert_eq!(lines, [Line::Whole("{}".into())]);
     }
 
     #[tokio::test]

@@ -281,10 +281,12 @@ impl servers_server::Servers for World {
             v1::ServersWatchResponse {
                 server: Some(server("Demo", v1::ServerState::Ready)),
                 removed: false,
+                revision: 1,
             },
             v1::ServersWatchResponse {
                 server: Some(server("Demo", v1::ServerState::Unspecified)),
                 removed: true,
+                revision: 1,
             },
         ];
         let events = tokio_stream::iter(events.map(Ok));

@@ -2,7 +2,7 @@
 
 use super::{next_try, uptime};
 use crate::output::{Output, safe, style, time};
-use nexus_client::Server;
+use nexus_client::{Server, ServerState};
 use std::time::SystemTime;
 
 pub(super) fn text(output: &Output, server: &Server, now: SystemTime) -> String {
@@ -23,18 +23,44 @@ pub(super) fn text(output: &Output, server: &Server, now: SystemTime) -> String 
     row("name", &safe::line(&server.name));
     row("prefix", &format!("{}__", server.slug));
     row("state", &state);
-    if !server.wanted {
+    if server.state == ServerState::Stopped {
         row("wanted", "no, until `nexusctl start`");
+    }
+    if !server.cause.is_empty() {
+        row("because", &safe::line(&server.cause));
     }
     if let Some(pid) = server.pid {
         row("pid", &pid.to_string());
     }
+    if let Some(memory) = server.memory {
+        row("memory", &time::bytes(memory));
+    }
+    let lane = if server.asks {
+        ", one agent at a time"
+    } else {
+        ""
+    };
+    row(
+        "runs",
+        &format!("{}, {}{lane}", server.start, server.sharing),
+    );
     row("restarts", &server.restarts.to_string());
     if let Some(latency) = server.latency {
         row("health", &format!("answered in {}", time::short(latency)));
     }
-    let calls = format!("{} ({} under way)", server.calls, server.in_flight);
-    row("calls", &calls);
+    let mut calls = format!("{} ({} under way", server.calls, server.in_flight);
+    if server.waiting > 0 {
+        calls += &format!(", {} waiting", server.waiting);
+    }
+    row("calls", &(calls + ")"));
+    if let (Some(half), Some(most)) = (server.call_p50, server.call_p99) {
+        let times = format!(
+            "half within {}, 99 % within {}",
+            time::short(half),
+            time::short(most)
+        );
+        row("answered", &times);
+    }
     row("tools", &server.tools.to_string());
     row("transport", &server.transport);
     row("command", &safe::line(&server.command));
@@ -52,6 +78,17 @@ pub(super) fn text(output: &Output, server: &Server, now: SystemTime) -> String 
         row("mcp", &safe::line(&info.protocol_version));
         if let Some(instructions) = &info.instructions {
             row("says", &safe::line(instructions));
+        }
+    }
+    if server.instances.len() > 1 {
+        for instance in &server.instances {
+            let pid = instance
+                .pid
+                .map(|pid| format!(", pid {pid}"))
+                .unwrap_or_default();
+            let state = output.paint(instance.state.as_str(), style::of_state(instance.state));
+            let about = format!("{}: {state}{pid}", safe::line(&instance.key));
+            row(&format!("instance {}", instance.number), &about);
         }
     }
     for warning in &server.warnings {

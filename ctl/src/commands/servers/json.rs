@@ -1,10 +1,10 @@
 //! Servers for `--json`.
 
 use crate::output::time;
-use nexus_client::{RawJson, Server, ServerEvent, ServerFailure, ServerInfo};
+use nexus_client::{Instance, RawJson, Server, ServerEvent, ServerFailure, ServerInfo};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 #[derive(Debug, Serialize)]
 pub(in crate::commands) struct ServerJson<'a> {
@@ -28,6 +28,29 @@ pub(in crate::commands) struct ServerJson<'a> {
     next_try: Option<String>,
     warnings: &'a [String],
     latency_seconds: Option<f64>,
+    cause: &'a str,
+    waiting: u32,
+    call_p50_seconds: Option<f64>,
+    call_p99_seconds: Option<f64>,
+    memory_bytes: Option<u64>,
+    sharing: &'a str,
+    start: &'a str,
+    asks: bool,
+    instances: Vec<InstanceJson<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct InstanceJson<'a> {
+    number: u32,
+    key: &'a str,
+    state: &'static str,
+    state_since: Option<String>,
+    cause: &'a str,
+    pid: Option<u32>,
+    generation: u64,
+    restarts: u32,
+    in_flight: u32,
+    waiting: u32,
 }
 
 #[derive(Debug, Serialize)]
@@ -92,7 +115,37 @@ impl<'a> ServerJson<'a> {
             last_failure: server.last_failure.as_ref().map(FailureJson::new),
             next_try: server.next_try.map(time::rfc3339),
             warnings: &server.warnings,
-            latency_seconds: server.latency.map(|time| time.as_secs_f64()),
+            latency_seconds: seconds(server.latency),
+            cause: &server.cause,
+            waiting: server.waiting,
+            call_p50_seconds: seconds(server.call_p50),
+            call_p99_seconds: seconds(server.call_p99),
+            memory_bytes: server.memory,
+            sharing: &server.sharing,
+            start: &server.start,
+            asks: server.asks,
+            instances: server.instances.iter().map(InstanceJson::new).collect(),
+        }
+    }
+}
+
+fn seconds(time: Option<Duration>) -> Option<f64> {
+    time.map(|time| time.as_secs_f64())
+}
+
+impl<'a> InstanceJson<'a> {
+    fn new(instance: &'a Instance) -> Self {
+        Self {
+            number: instance.number,
+            key: &instance.key,
+            state: instance.state.as_str(),
+            state_since: instance.state_since.map(time::rfc3339),
+            cause: &instance.cause,
+            pid: instance.pid,
+            generation: instance.generation,
+            restarts: instance.restarts,
+            in_flight: instance.in_flight,
+            waiting: instance.waiting,
         }
     }
 }

@@ -1,0 +1,71 @@
+//! Who is asking: the connection that a request came over, and what it says of itself.
+
+use crate::pool::key::{Agent, Caller, Credential};
+use std::{path::PathBuf, sync::Arc};
+use tonic::Request;
+
+/// The folder that an agent works in: an absolute path.
+const PROJECT: &str = "nexus-project-bin";
+
+/// What an agent shows to servers that have a process for each credential.
+const CREDENTIAL: &str = "authorization";
+
+/// The longest path that is taken for one.
+const MAX_PATH: usize = 4096;
+
+/// Whoever sent this request.
+pub(super) fn of<T>(request: &Request<T>) -> Caller {
+    // The door adds it to every request; whoever came in another way is alone.
+    let agent = request.extensions().get::<Arc<Agent>>();
+    let metadata = request.metadata();
+    let credential = metadata.get(CREDENTIAL);
+    Caller {
+        agent: agent.cloned().unwrap_or_default(),
+        project: metadata
+            .get_bin(PROJECT)
+            .and_then(|value| value.to_bytes().ok())
+            .and_then(|path| project(&path)),
+        credential: credential.map(|shown| Credential::new(shown.as_bytes())),
+    }
+}
+
+fn project(path: &[u8]) -> Option<PathBuf> {
+    let path = PathBuf::from(str::from_utf8(path).ok()?);
+    let usable = path.is_absolute() && path.as_os_str().len() <= MAX_PATH;
+    usable.then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tonic::metadata::MetadataValue;
+
+    #[test]
+    fn what_a_request_says_of_its_sender_is_read() {
+        let agent = Arc::new(Agent::new());
+        let mut request = Request::new(());
+        request.extensions_mut().insert(Arc::clone(&agent));
+        let path = if cfg!(windows) {
+            "C:\\caf\u{e9}"
+        } else {
+            "/caf\u{e9}"
+        };
+        let value = MetadataValue::from_bytes(path.as_bytes());
+        request.metadata_mut().insert_bin(PROJECT, value);
+        request
+            .metadata_mut()
+            .insert(CREDENTIAL, "Bearer x".parse().unwrap());
+        let caller = of(&request);
+        assert_eq!(caller.agent.id(), agent.id());
+        assert_eq!(caller.project, Some(PathBuf::from(path)));
+        assert_eq!(caller.credential, Some(Credential::new(b"Bearer x")));
+    }
+
+    #[test]
+    fn a_relative_folder_is_none() {
+        let mut request = Request::new(());
+        let value = MetadataValue::from_bytes(b"some/where");
+        request.metadata_mut().insert_bin(PROJECT, value);
+        assert_eq!(of(&request).project, None);
+    }
+}

@@ -1,0 +1,242 @@
+//! What was known of the servers when the daemon last ran, on disk: lists are served from it without
+//! waking anyone. It can be thrown away at any time.
+
+use crate::{
+    mcp::{
+        handshake::{ServerInfo, ToolList},
+        tools::{ToolDefinition, name_of},
+    },
+    supervisor::lists::Lists,
+};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// Files of another form are not read.
+const VERSION: u32 = 1;
+
+/// No list is longer.
+const MAX_FILE: u64 = 64 * 1024 * 1024;
+
+/// The folder that the lists are kept in.
+#[derive(Debug, Clone)]
+pub struct Shelf {
+    folder: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct File<'a> {
+    version: u32,
+    /// For people who look into the folder.
+    server: &'a str,
+    asks: bool,
+    #[serde(borrow)]
+    info: Info<'a>,
+    #[serde(borrow)]
+    tools: Vec<&'a RawValue>,
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Info<'a> {
+    name: String,
+    version: String,
+    title: String,
+    protocol_version: String,
+    instructions: String,
+    #[serde(borrow)]
+    capabilities: &'a RawValue,
+}
+
+impl Shelf {
+    /// In this folder, which is made when there is something to keep.
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder }
+    }
+
+    /// What is kept under this name. Whatever is wrong with it, there is nothing then.
+    pub fn read(&self, identity: &str) -> Lists {
+        let path = self.path(identity);
+        let small = fs::metadata(&path).is_ok_and(|file| file.len() <= MAX_FILE);
+        let kept = || parse(&fs::read(&path).ok()?);
+        small.then(kept).flatten().unwrap_or_default()
+    }
+
+    /// Keeps it. Whoever reads meanwhile sees the old or the new, and never a part.
+    pub fn write(&self, identity: &str, server: &str, lists: &Lists) -> io::Result<()> {
+        let Some(text) = print(server, lists) else {
+            return Ok(()); // nothing is known yet
+        };
+        make_private(&self.folder)?;
+        let path = self.path(identity);
+        let draft = path.with_extension("new");
+        write_through(&draft, &text)?;
+        fs::rename(&draft, &path)
+    }
+
+    fn path(&self, identity: &str) -> PathBuf {
+        self.folder.join(format!("{identity}.json"))
+    }
+}
+
+fn parse(text: &[u8]) -> Option<Lists> {
+    let file: File<'_> = serde_json::from_slice(text).ok()?;
+    if file.version != VERSION {
+        return None;
+    }
+    let tools: Option<Vec<_>> = file
+        .tools
+        .into_iter()
+        .map(|raw| {
+            Some(ToolDefinition {
+                name: name_of(raw)?,
+                json: Bytes::copy_from_slice(raw.get().as_bytes()),
+            })
+        })
+        .collect();
+    Some(Lists {
+        info: Some(Arc::new(ServerInfo {
+            name: file.info.name,
+            version: file.info.version,
+            title: file.info.title,
+            protocol_version: file.info.protocol_version,
+            instructions: file.info.instructions,
+            capabilities: Bytes::copy_from_slice(file.info.capabilities.get().as_bytes()),
+        })),
+        tools: Some(Arc::new(ToolList {
+            tools: tools?,
+            warnings: file.warnings,
+        })),
+        error: None,
+        asks: file.asks,
+    })
+}
+
+/// `None` when there is nothing that would be worth it.
+fn print(server: &str, lists: &Lists) -> Option<Vec<u8>> {
+    let info = lists.info.as_ref()?;
+    let list = lists.tools.as_ref()?;
+    if lists.error.is_some() {
+        return None;
+    }
+    fn raw(json: &Bytes) -> Option<&RawValue> {
+        serde_json::from_slice(json).ok()
+    }
+    let tools: Option<Vec<_>> = list.tools.iter().map(|tool| raw(&tool.json)).collect();
+    let file = File {
+        version: VERSION,
+        server,
+        asks: lists.asks,
+        info: Info {
+            name: info.name.clone(),
+            version: info.version.clone(),
+            title: info.title.clone(),
+            protocol_version: info.protocol_version.clone(),
+            instructions: info.instructions.clone(),
+            capabilities: raw(&info.capabilities)?,
+        },
+        tools: tools?,
+        warnings: list.warnings.clone(),
+    };
+    serde_json::to_vec(&file).ok()
+}
+
+fn write_through(path: &Path, text: &[u8]) -> io::Result<()> {
+    use io::Write as _;
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(text)?;
+    file.sync_all()
+}
+
+/// A folder of the user's own.
+fn make_private(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept() -> Lists {
+        let tool = r#"{ "name":"a \"b\"","x":[1.50, 123456789012345678901234567890] }"#;
+        Lists {
+            info: Some(Arc::new(ServerInfo {
+                name: "n".into(),
+                version: "1".into(),
+                title: String::new(),
+                protocol_version: "2025-11-25".into(),
+                instructions: "be kind".into(),
+                capabilities: Bytes::from_static(br#"{"tools": {}}"#),
+            })),
+            tools: Some(Arc::new(ToolList {
+                tools: vec![ToolDefinition {
+                    name: "a \"b\"".into(),
+                    json: Bytes::copy_from_slice(tool.as_bytes()),
+                }],
+                warnings: vec!["odd".into()],
+            })),
+            error: None,
+            asks: true,
+        }
+    }
+
+    #[test]
+    fn what_is_kept_comes_back_byte_for_byte() {
+        let dir = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(dir.path().join("a/b"));
+        shelf.write("x", "server", &kept()).unwrap();
+        let back = shelf.read("x");
+        assert!(back.asks);
+        assert_eq!(back.tools, kept().tools);
+        assert_eq!(back.info, kept().info);
+        assert!(shelf.read("y").tools.is_none());
+    }
+
+    #[test]
+    fn a_file_that_is_cut_off_anywhere_is_no_file() {
+        let text = print("server", &kept()).unwrap();
+        assert!(parse(&text).is_some());
+        for end in 0..text.len() {
+            assert!(parse(&text[..end]).is_none(), "{end}");
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_listed_does_not_replace_what_could() {
+        let dir = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(dir.path().to_owned());
+        shelf.write("x", "server", &kept()).unwrap();
+        let mut failed = kept();
+        failed.tools = Some(Arc::default());
+        failed.error = Some("no".into());
+        shelf.write("x", "server", &failed).unwrap();
+        assert_eq!(shelf.read("x").tools, kept().tools);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nobody_else_can_read_it() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("lists");
+        Shelf::new(folder.clone())
+            .write("x", "server", &kept())
+            .unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&folder), 0o700);
+        assert_eq!(mode(&folder.join("x.json")), 0o600);
+    }
+}
