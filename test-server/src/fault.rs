@@ -74,7 +74,11 @@ faults! {
     // wrong bytes
     Crlf, "crlf", Counts::Nothing, 1, "stdio: ends its lines with CR LF and starts stdout with a byte order mark";
     NoNewlineExit, "no-newline-exit", Counts::Call, 1, "stdio: answers the Nth call without the final newline and exits with 0";
+    Trickle, "trickle", Counts::Call, 1, "stdio: writes the Nth answer one byte every 10 ms";
+    Partial, "partial", Counts::Call, 1, "stdio: begins the Nth answer and never ends it; reads on, but nothing more comes out";
     BadUtf8, "bad-utf8", Counts::Call, 1, "a byte 0xff inside a string of the Nth answer";
+    Nul, "nul", Counts::Call, 1, "a raw NUL byte inside a string of the Nth answer";
+    Surrogate, "surrogate", Counts::Call, 1, "the escape of a lone surrogate, \\ud800, inside a string of the Nth answer";
     Deep, "deep", Counts::Call, 1, "structuredContent nested 100,000 deep in the Nth answer";
     Huge, "huge", Counts::Call, 1, "the Nth answer is a message of 100 MB";
     BigNumber, "big-number", Counts::Call, 1, "numbers of 30 digits and of 1e400 in the Nth answer's structuredContent";

@@ -97,12 +97,14 @@ impl Ticket {
             let nested = format!(r#""structuredContent":{{"deep":{open}{close}}}"#);
             return Outcome::text("nested deep", &nested);
         }
-        if self.due(Fault::BadUtf8) {
-            let mut outcome = Outcome::text("bad ? byte", "");
-            for byte in outcome.members.iter_mut().filter(|byte| **byte == b'?') {
-                *byte = 0xff;
+        for (fault, bytes) in [
+            (Fault::BadUtf8, &b"\xff"[..]),
+            (Fault::Nul, b"\0"),
+            (Fault::Surrogate, br"\ud800"),
+        ] {
+            if self.due(fault) {
+                return with_bytes(bytes);
             }
-            return outcome;
         }
         outcome
     }
@@ -118,6 +120,12 @@ impl Ticket {
         }
         if self.due(Fault::DupResponse) {
             self.out.aside(message.clone());
+        }
+        if self.due(Fault::Partial) {
+            return self.out.answer_partly(&message[..message.len() / 2]);
+        }
+        if self.due(Fault::Trickle) {
+            return self.out.answer_slowly(message);
         }
         self.out.answer(message, error);
     }
@@ -137,4 +145,11 @@ impl Ticket {
         self.out
             .answer_in_pieces(once(head).chain(whole).chain(once(rest)).chain(once(tail)));
     }
+}
+
+/// A text that has these bytes in its midst as they are.
+fn with_bytes(bytes: &[u8]) -> Outcome {
+    let members = Outcome::text("bad ? byte", "").members;
+    let parts: Vec<&[u8]> = members.split(|byte| *byte == b'?').collect();
+    Outcome::complete(parts.join(bytes))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Peer, text};
+use crate::support::{Peer, text, wait_until};
 
 fn echo(peer: &mut Peer, id: i64) {
     peer.call(id, "echo", json!({"message": format!("m{id}")}));
@@ -125,6 +125,51 @@ fn no_newline_exit_leaves_a_whole_message_without_its_end() {
     assert_eq!(line.last(), Some(&b'}'));
     assert_eq!(text(&serde_json::from_slice(&line).unwrap()), "m2");
     assert_eq!(peer.exit_code(), Some(0));
+}
+
+#[test]
+fn a_trickle_is_a_whole_answer_in_the_end() {
+    let mut peer = second("trickle");
+    echo(&mut peer, 3);
+    assert_eq!(text(&peer.read()), "m2");
+    assert_eq!(text(&peer.read()), "m3", "nothing gets in between");
+}
+
+#[test]
+fn partial_lets_nothing_more_out_and_reads_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = directory.path().join("journal");
+    let mut peer =
+        Peer::initialized(&["--fault", "partial", "--journal", journal.to_str().unwrap()]);
+    for id in 1..=3 {
+        echo(&mut peer, id);
+    }
+    wait_until("third execution", || {
+        let executed = std::fs::read_to_string(&journal).unwrap().lines().count();
+        (executed == 3).then_some(())
+    });
+    assert!(peer.is_alive());
+    peer.close_stdin();
+    let half = peer.line().unwrap();
+    let whole = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"m1"}]}}"#;
+    assert_eq!(half, whole[..whole.len() / 2]);
+    assert!(peer.line().is_none());
+    assert_eq!(peer.exit_code(), Some(0));
+}
+
+#[test]
+fn nul_and_surrogate_are_inside_a_string() {
+    for (fault, bytes) in [
+        ("nul", &b"bad \0 byte"[..]),
+        ("surrogate", br"bad \ud800 byte"),
+    ] {
+        let line = second(fault).line().unwrap();
+        assert!(
+            line.windows(bytes.len()).any(|window| window == bytes),
+            "{fault}"
+        );
+        assert!(serde_json::from_slice::<Value>(&line).is_err(), "{fault}");
+    }
 }
 
 #[test]
