@@ -11,7 +11,7 @@ pub(crate) const TOOLS: [&str; 4] = [
 /// Listed with `--env-tool`.
 pub(crate) const ENV_TOOL: &str = r#"{"name":"env","title":"Environment","description":"Returns the environment variables, the working directory and the arguments of the server's process.","inputSchema":{"type":"object","properties":{"nonce":{"type":"string","description":"Marks this call in the journal."}},"additionalProperties":false},"annotations":{"title":"Environment","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":false}}"#;
 
-/// Listed once the fault list-changed has struck.
+/// Listed once the fault list-changed or list-storm has struck.
 pub(crate) const EXTRA_TOOL: &str = r#"{"name":"extra_tool","title":"Extra tool","description":"Was not there before the list changed.","inputSchema":{"type":"object","properties":{"input":{"type":"string","description":"Any text."},"nonce":{"type":"string","description":"Marks this call in the journal."}},"additionalProperties":false},"annotations":{"title":"Extra tool","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":false}}"#;
 
 /// The name of the generated tool with this number, from 1 on.

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 
 pub(crate) use plan::Plan;
-pub(crate) use start::{at_start, banner, exit_at_init};
+pub(crate) use start::{at_start, banner, chatter, exit_at_init};
 
 /// What the `N` of `NAME@N` means for a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +83,7 @@ faults! {
     Huge, "huge", Counts::Call, 1, "the Nth answer is a message of 100 MB";
     BigNumber, "big-number", Counts::Call, 1, "numbers of 30 digits and of 1e400 in the Nth answer's structuredContent";
     Batch, "batch", Counts::Call, 1, "the Nth answer comes as a JSON array of one";
+    StdoutGarbage, "stdout-garbage", Counts::Amount, 200, "stdio: prints N lines that are not JSON before the answer to the first call";
     // wrong messages
     DupResponse, "dup-response", Counts::Call, 1, "answers the Nth call twice";
     UnknownId, "unknown-id", Counts::Nothing, 1, "sends a response with id 999999999 before each real one";
@@ -92,6 +93,8 @@ faults! {
     ListChanged, "list-changed", Counts::Call, 1, "after the Nth answer: tools/list_changed, and one more tool `extra_tool`";
     CursorLoop, "cursor-loop", Counts::List, 1, "from the Nth tools/list on, always the same page and nextCursor";
     ListError, "list-error", Counts::List, 1, "from the Nth tools/list on, error -32603";
+    ListStorm, "list-storm", Counts::Call, 1, "after the Nth answer: 1,000 times tools/list_changed, and one more tool `extra_tool`";
+    ProgressFlood, "progress-flood", Counts::Call, 1, "20,000 progress notifications before the Nth answer, if the caller gave a token";
     // questions
     AskSampling, "ask-sampling", Counts::Call, 1, "sampling/createMessage in the Nth call; its result text is the answer";
     AskRoots, "ask-roots", Counts::Call, 1, "the same with roots/list";

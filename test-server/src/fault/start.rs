@@ -51,20 +51,24 @@ pub(crate) fn exit_at_init() -> ! {
     exit(3);
 }
 
-/// The fault banner: what package runners and careless servers print on stdout.
-pub(crate) fn banner(lines: u64) -> io::Result<()> {
+/// What package runners and careless servers print on stdout.
+pub(crate) fn chatter(lines: u64) -> impl Iterator<Item = &'static str> {
     const LINES: [&str; 3] = [
         "> nexus-test-server@0.1.0 start",
         "\u{1b}[32mServer starting...\u{1b}[0m",
         "npm warn deprecated left-pad@1.3.0: use String.prototype.padStart()",
     ];
-    let mut stdout = io::stdout().lock();
-    for line in LINES
+    LINES
         .into_iter()
         .cycle()
         .zip(0..lines)
         .map(|(line, _)| line)
-    {
+}
+
+/// The fault banner.
+pub(crate) fn banner(lines: u64) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    for line in chatter(lines) {
         writeln!(stdout, "{line}")?;
     }
     stdout.flush()

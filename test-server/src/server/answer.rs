@@ -7,12 +7,14 @@ use std::thread;
 use std::time::Duration;
 
 use super::call::{Ticket, spawn};
-use crate::fault::Fault;
+use crate::fault::{self, Fault};
 use crate::reply::{self, Outcome, Reply, RpcError, quoted};
 
 const HUGE: usize = 100_000_000;
 const DEPTH: usize = 100_000;
 const FLOOD: usize = 50_000;
+const PROGRESS_FLOOD: u32 = 20_000;
+const STORM: usize = 1_000;
 const LATE: Duration = Duration::from_millis(1500);
 
 impl Ticket {
@@ -59,6 +61,20 @@ impl Ticket {
                 out.aside(reply::outgoing(None, "notifications/message", &params));
             }
         }
+        if let Some(token) = self
+            .token
+            .as_deref()
+            .filter(|_| self.due(Fault::ProgressFlood))
+        {
+            for step in 1..=PROGRESS_FLOOD {
+                out.aside(reply::progress(token, step, PROGRESS_FLOOD));
+            }
+        }
+        if let (Some(lines), 1) = (server.plan.number(Fault::StdoutGarbage), self.turn) {
+            // In one piece, so that no other answer comes between the lines.
+            let lines: Vec<&str> = fault::chatter(lines).collect();
+            out.aside(lines.join("\n").into_bytes());
+        }
         server.stray(out);
         let id = match () {
             () if self.due(Fault::StringId) => quoted(&self.id),
@@ -77,6 +93,12 @@ impl Ticket {
         if self.due(Fault::ListChanged) {
             server.catalog.add_extra_tool();
             server.listeners.tools_changed();
+        }
+        if self.due(Fault::ListStorm) {
+            server.catalog.add_extra_tool();
+            for _ in 0..STORM {
+                server.listeners.tools_changed();
+            }
         }
         if self.due(Fault::ExitIdle) {
             exit(0);

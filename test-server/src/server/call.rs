@@ -27,6 +27,8 @@ pub(super) struct Ticket {
     pub(super) dialect: Dialect,
     /// The how-manieth call of the process it is.
     pub(super) turn: u64,
+    /// The caller's progress token, as it was written.
+    pub(super) token: Option<String>,
 }
 
 /// Checks a call, executes it and answers, here or on a thread of its own.
@@ -35,6 +37,7 @@ pub(super) fn call(server: &Arc<Server>, request: &Request<'_>) {
     if before_call(server, turn) {
         return request.out.hold();
     }
+    let params = &request.params;
     let ticket = Ticket {
         server: server.clone(),
         session: request.session.clone(),
@@ -42,8 +45,8 @@ pub(super) fn call(server: &Arc<Server>, request: &Request<'_>) {
         id: request.id.to_owned(),
         dialect: request.dialect,
         turn,
+        token: params.meta.progress_token.map(|raw| raw.get().to_owned()),
     };
-    let params = &request.params;
     let Some(name) = params.name.as_deref() else {
         return ticket.deliver(Err(RpcError::invalid_params("name is required")));
     };
@@ -80,10 +83,7 @@ pub(super) fn call(server: &Arc<Server>, request: &Request<'_>) {
         (Some(responses), ..) => ticket.deliver(Ok(Outcome::text(responses, ""))),
         (None, Some(ask), _) => ticket.on_a_thread(move |ticket, inbox| ask.put(ticket, &inbox)),
         (None, None, Job::Slow { duration, steps }) => {
-            let token = params.meta.progress_token.map(|raw| raw.get().to_owned());
-            ticket.on_a_thread(move |ticket, inbox| {
-                slow(ticket, &inbox, token.as_deref(), duration, steps)
-            });
+            ticket.on_a_thread(move |ticket, inbox| slow(ticket, &inbox, duration, steps));
         }
         (None, None, Job::Quick(quick)) => ticket.deliver(Ok(tools::run(quick))),
     }
@@ -152,24 +152,13 @@ pub(super) fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
         .map(drop)
 }
 
-fn slow(
-    ticket: &Ticket,
-    inbox: &Receiver<String>,
-    token: Option<&str>,
-    duration: Duration,
-    steps: u32,
-) {
+fn slow(ticket: &Ticket, inbox: &Receiver<String>, duration: Duration, steps: u32) {
     for step in 1..=steps {
         if inbox.recv_timeout(duration / steps) != Err(RecvTimeoutError::Timeout) {
             return;
         }
-        if let Some(token) = token {
-            let params = format!(
-                r#"{{"progressToken":{token},"progress":{step},"total":{steps},"message":"Step {step} of {steps}"}}"#
-            );
-            ticket
-                .out
-                .aside(reply::outgoing(None, "notifications/progress", &params));
+        if let Some(token) = &ticket.token {
+            ticket.out.aside(reply::progress(token, step, steps));
         }
     }
     let text = format!("Done: {steps} steps in {} seconds.", duration.as_secs_f64());

@@ -239,6 +239,56 @@ fn notification_flood_comes_before_the_answer() {
 }
 
 #[test]
+fn progress_flood_comes_before_the_answer_to_those_who_gave_a_token() {
+    assert_eq!(text(&second("progress-flood").read()), "m2");
+
+    let mut peer = Peer::initialized(&["--fault", "progress-flood"]);
+    let params =
+        json!({"name": "echo", "arguments": {"message": "m"}, "_meta": {"progressToken": "t"}});
+    peer.request(1, "tools/call", params);
+    for step in 1..=20_000 {
+        let progress = peer.read();
+        assert_eq!(progress["method"], "notifications/progress");
+        assert_eq!(
+            (
+                &progress["params"]["progressToken"],
+                &progress["params"]["progress"]
+            ),
+            (&json!("t"), &json!(step))
+        );
+    }
+    assert_eq!(text(&peer.read()), "m");
+}
+
+#[test]
+fn stdout_garbage_comes_once_before_the_answer_to_the_first_call() {
+    for (fault, lines) in [("stdout-garbage", 200), ("stdout-garbage@7", 7)] {
+        let mut peer = Peer::initialized(&["--fault", fault]);
+        assert_eq!(peer.ask(0, "ping", json!({}))["id"], 0);
+        echo(&mut peer, 1);
+        for _ in 0..lines {
+            let line = peer.line().unwrap();
+            assert!(serde_json::from_slice::<Value>(&line).is_err());
+        }
+        assert_eq!(text(&peer.read()), "m1");
+        echo(&mut peer, 2);
+        assert_eq!(text(&peer.read()), "m2");
+    }
+}
+
+#[test]
+fn list_storm_says_the_same_a_thousand_times_and_is_true() {
+    let mut peer = second("list-storm");
+    assert_eq!(text(&peer.read()), "m2");
+    for _ in 0..1_000 {
+        assert_eq!(peer.read()["method"], "notifications/tools/list_changed");
+    }
+    let list = peer.ask(3, "tools/list", json!({}));
+    let tools = list["result"]["tools"].as_array().unwrap();
+    assert_eq!(tools.last().unwrap()["name"], "extra_tool");
+}
+
+#[test]
 fn list_changed_is_told_to_those_who_listen_and_is_true() {
     let mut peer = second("list-changed");
     assert_eq!(text(&peer.read()), "m2");
