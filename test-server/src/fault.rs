@@ -59,11 +59,14 @@ faults! {
     InitHang, "init-hang", Counts::Start, 1, "from the Nth initialize or server/discover on, answers neither";
     InitExit, "init-exit", Counts::Start, 1, "exits with 3 at the Nth initialize or server/discover; two stderr lines";
     BadVersion, "bad-version", Counts::Nothing, 1, "speaks 1999-01-01 only (modern requests: -32022)";
+    AskInit, "ask-init", Counts::Nothing, 1, "answers initialize and server/discover only once its ping and its sampling/createMessage are answered";
     // death
     Exit, "exit", Counts::Call, 1, "exits with 7 when the Nth call arrives, before executing it";
     ExitAfter, "exit-after", Counts::Call, 1, "executes and journals the Nth call, then exits with 7 instead of answering";
     ExitIdle, "exit-idle", Counts::Call, 1, "stdio: exits with 0 right after answering the Nth call";
     Segv, "segv", Counts::Call, 1, "dies of SIGSEGV when the Nth call arrives (Windows: aborts)";
+    ExitAfterMs, "exit-after-ms", Counts::Amount, 1000, "exits with 9 N ms after the start, whatever happens";
+    Alloc, "alloc", Counts::Amount, 256, "takes N MiB of memory, and touches it, as a call arrives, before executing it; keeps it";
     // silence
     Hang, "hang", Counts::Call, 1, "never answers (nor executes) the Nth call; others go on";
     HangAll, "hang-all", Counts::Call, 1, "answers the Nth call, then nothing at all; goes on reading";

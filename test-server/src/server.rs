@@ -8,8 +8,8 @@ mod session;
 mod start;
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde_json::value::RawValue;
 
@@ -25,7 +25,6 @@ use crate::reply::{self, Outcome, Reply, RpcError, quoted};
 use crate::resources;
 use listeners::Listeners;
 pub(crate) use session::Session;
-#[cfg(feature = "http")]
 pub(crate) use session::locked;
 
 /// The server of one process: shared by all its sessions.
@@ -41,6 +40,8 @@ pub(crate) struct Server {
     asks: AtomicU64,
     /// Set by the fault hang-all.
     muted: AtomicBool,
+    /// What the fault alloc has taken.
+    ballast: Mutex<Vec<u8>>,
 }
 
 /// A request whose era is known.
@@ -65,6 +66,7 @@ impl Server {
             lists: AtomicU64::new(0),
             asks: AtomicU64::new(0),
             muted: AtomicBool::new(false),
+            ballast: Mutex::default(),
         }))
     }
 
@@ -102,9 +104,7 @@ impl Server {
         method: &str,
         params: Option<&RawValue>,
     ) {
-        if self.is_muted()
-            || matches!(method, "initialize" | "server/discover") && self.start_fails()
-        {
+        if self.is_muted() || start::is_start(method) && self.start_fails() {
             return out.hold();
         }
         let read = message::params(params).and_then(|params| {
@@ -127,7 +127,12 @@ impl Server {
         match (method, dialect) {
             ("tools/call", _) => call::call(self, &request),
             ("subscriptions/listen", Dialect::Modern) => self.listen(&request),
-            _ => self.respond(out, id, dialect, &self.answer_at_once(method, &request)),
+            _ => match self.answer_at_once(method, &request) {
+                Ok(outcome) if start::is_start(method) && self.plan.has(Fault::AskInit) => {
+                    ask::before_start(self, &request, outcome);
+                }
+                reply => self.respond(out, id, dialect, &reply),
+            },
         }
     }
 

@@ -22,6 +22,12 @@ pub(crate) fn at_start(plan: &Plan) -> io::Result<()> {
                 .unwrap_or_default(),
         );
     }
+    if let Some(milliseconds) = plan.number(Fault::ExitAfterMs) {
+        spawn(move || {
+            thread::sleep(Duration::from_millis(milliseconds));
+            exit(9);
+        })?;
+    }
     if plan.has(Fault::CrashStart) {
         let _ = writeln!(io::stderr(), "fatal: cannot open database");
         exit(1);
@@ -81,10 +87,15 @@ fn leave_grandchild(seconds: u64) -> io::Result<()> {
         .env(LINGER, seconds.to_string())
         .stdin(Stdio::null())
         .spawn()?;
+    spawn(move || drop(child.wait()))
+}
+
+/// Starts a thread that does next to nothing.
+fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new()
         .stack_size(64 * 1024)
-        .spawn(move || child.wait())?;
-    Ok(())
+        .spawn(work)
+        .map(drop)
 }
 
 fn linger(seconds: u64) -> ! {

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::ask::{self, Ask};
-use super::{Request, Server, Session};
+use super::{Request, Server, Session, locked};
 use crate::eras::Dialect;
 use crate::fault::Fault;
 use crate::out::Out;
@@ -25,7 +25,7 @@ pub(super) struct Ticket {
     pub(super) out: Out,
     pub(super) id: String,
     pub(super) dialect: Dialect,
-    /// The how-manieth call of the process it is.
+    /// The how-manieth call of the process it is; 0 if it is no call.
     pub(super) turn: u64,
     /// The caller's progress token, as it was written.
     pub(super) token: Option<String>,
@@ -38,15 +38,7 @@ pub(super) fn call(server: &Arc<Server>, request: &Request<'_>) {
         return request.out.hold();
     }
     let params = &request.params;
-    let ticket = Ticket {
-        server: server.clone(),
-        session: request.session.clone(),
-        out: request.out.clone(),
-        id: request.id.to_owned(),
-        dialect: request.dialect,
-        turn,
-        token: params.meta.progress_token.map(|raw| raw.get().to_owned()),
-    };
+    let ticket = Ticket::new(server, request, turn);
     let Some(name) = params.name.as_deref() else {
         return ticket.deliver(Err(RpcError::invalid_params("name is required")));
     };
@@ -101,6 +93,14 @@ fn before_call(server: &Server, turn: u64) -> bool {
     if due(Fault::CloseStdout) {
         platform::close_stdout();
     }
+    if let Some(mebibytes) = server.plan.number(Fault::Alloc) {
+        let bytes = usize::try_from(mebibytes.saturating_mul(1 << 20)).unwrap_or(usize::MAX);
+        let mut ballast = locked(&server.ballast);
+        // Given back before it is taken anew: there is never twice as much.
+        *ballast = Vec::new();
+        // Not zero, or the system would promise the pages and not give them.
+        *ballast = vec![1; bytes];
+    }
     due(Fault::Hang)
 }
 
@@ -119,8 +119,21 @@ fn record(server: &Server, tool: &str, nonce: Option<&str>) {
 }
 
 impl Ticket {
+    pub(super) fn new(server: &Arc<Server>, request: &Request<'_>, turn: u64) -> Ticket {
+        let token = request.params.meta.progress_token;
+        Ticket {
+            server: server.clone(),
+            session: request.session.clone(),
+            out: request.out.clone(),
+            id: request.id.to_owned(),
+            dialect: request.dialect,
+            turn,
+            token: token.map(|raw| raw.get().to_owned()),
+        }
+    }
+
     /// Goes on with the call on a thread of its own, so that other requests are answered meanwhile.
-    fn on_a_thread(self, work: impl FnOnce(&Ticket, Receiver<String>) + Send + 'static) {
+    pub(super) fn on_a_thread(self, work: impl FnOnce(&Ticket, Receiver<String>) + Send + 'static) {
         let Some(inbox) = self.session.begin(&self.id) else {
             let error = RpcError::new(-32600, format!("Invalid request: id {} is in use", self.id));
             return self.deliver(Err(error));

@@ -52,6 +52,54 @@ fn segv_dies_of_the_signal() {
     assert_eq!(second("segv").exit_status().signal(), Some(11));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn alloc_takes_the_memory_and_keeps_it() {
+    let mut peer = Peer::initialized(&["--fault", "alloc@64"]);
+    let resident = |peer: &Peer| -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", peer.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        line.unwrap()
+            .split_whitespace()
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap()
+    };
+    assert!(resident(&peer) < 64 << 10);
+    for id in 1..=3 {
+        echo(&mut peer, id);
+        assert_eq!(text(&peer.read()), format!("m{id}"));
+        assert!(
+            (64 << 10..128 << 10).contains(&resident(&peer)),
+            "call {id}"
+        );
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn alloc_dies_of_a_limit_before_the_execution() {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    use std::os::unix::process::ExitStatusExt as _;
+
+    let directory = tempfile::tempdir().unwrap();
+    let journal = directory.path().join("journal");
+    let mut peer = Peer::initialized(&["--fault", "alloc", "--journal", journal.to_str().unwrap()]);
+    // No core file: it aborts.
+    for (resource, most) in [(Resource::Core, 0), (Resource::As, 128 << 20)] {
+        let limit = Rlimit {
+            current: Some(most),
+            maximum: Some(most),
+        };
+        prlimit(Some(Pid::from_child(&peer.child)), resource, limit).unwrap();
+    }
+    echo(&mut peer, 1);
+    assert_eq!(peer.exit_status().signal(), Some(6));
+    assert!(peer.line().is_none());
+    assert_eq!(std::fs::read_to_string(&journal).unwrap(), "");
+}
+
 #[test]
 fn hang_holds_back_one_answer_only() {
     let mut peer = second("hang");
