@@ -41,6 +41,14 @@ pub struct Options {
     /// Offer the tool `env` too, which tells the environment variables, working directory and arguments.
     #[arg(long)]
     pub env_tool: bool,
+
+    /// Offer the tool `remember` too, which returns what the call before it gave, and `whoami`, which tells the pid.
+    #[arg(long)]
+    pub state: bool,
+
+    /// List `slow_operation` as idempotent (`echo`, `add` and `get_time` are listed as read-only anyway).
+    #[arg(long)]
+    pub read_only_hints: bool,
 }
 
 /// Which revisions the server speaks.

@@ -23,6 +23,7 @@ use crate::out::Out;
 use crate::prompts;
 use crate::reply::{self, Outcome, Reply, RpcError, quoted};
 use crate::resources;
+use crate::tools::Memory;
 use listeners::Listeners;
 pub(crate) use session::Session;
 pub(crate) use session::locked;
@@ -33,6 +34,7 @@ pub(crate) struct Server {
     pub(crate) plan: Plan,
     catalog: Catalog,
     journal: Option<Journal>,
+    memory: Memory,
     pub(crate) listeners: Listeners,
     calls: AtomicU64,
     starts: AtomicU64,
@@ -60,6 +62,7 @@ impl Server {
             catalog: Catalog::new(&options),
             journal: options.journal.as_deref().map(Journal::open).transpose()?,
             plan: Plan::new(options.faults),
+            memory: Memory::default(),
             listeners: Listeners::default(),
             calls: AtomicU64::new(0),
             starts: AtomicU64::new(0),

@@ -77,7 +77,7 @@ pub(super) fn call(server: &Arc<Server>, request: &Request<'_>) {
         (None, None, Job::Slow { duration, steps }) => {
             ticket.on_a_thread(move |ticket, inbox| slow(ticket, &inbox, duration, steps));
         }
-        (None, None, Job::Quick(quick)) => ticket.deliver(Ok(tools::run(quick))),
+        (None, None, Job::Quick(quick)) => ticket.deliver(Ok(tools::run(quick, &server.memory))),
     }
 }
 
