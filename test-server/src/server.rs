@@ -34,6 +34,7 @@ pub(crate) struct Server {
     pub(crate) plan: Plan,
     catalog: Catalog,
     journal: Option<Journal>,
+    cancel_journal: Option<Journal>,
     memory: Memory,
     pub(crate) listeners: Listeners,
     calls: AtomicU64,
@@ -61,6 +62,11 @@ impl Server {
             era: options.era,
             catalog: Catalog::new(&options),
             journal: options.journal.as_deref().map(Journal::open).transpose()?,
+            cancel_journal: options
+                .cancel_journal
+                .as_deref()
+                .map(Journal::open)
+                .transpose()?,
             plan: Plan::new(options.faults),
             memory: Memory::default(),
             listeners: Listeners::default(),
@@ -95,7 +101,9 @@ impl Server {
     /// Ends all that a session has under way.
     #[cfg(feature = "http")]
     pub(crate) fn end(&self, session: &Session) {
-        session.end();
+        for nonce in session.end() {
+            self.record_cancel(nonce.as_deref());
+        }
         self.listeners.remove_session(session);
     }
 
@@ -202,8 +210,16 @@ impl Server {
             ..
         }) = message::params(params)
         {
-            session.finish(id.get());
+            if let Some(nonce) = session.cancel(id.get()) {
+                self.record_cancel(nonce.as_deref());
+            }
             self.listeners.remove(session, id.get());
+        }
+    }
+
+    fn record_cancel(&self, nonce: Option<&str>) {
+        if let Some(journal) = &self.cancel_journal {
+            journal.record("cancelled", nonce);
         }
     }
 

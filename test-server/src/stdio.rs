@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::fault::{self, Fault, Plan};
+use crate::fault::{self, Fault};
 use crate::options::Options;
 use crate::out::{Kind, Out, Sink};
 use crate::platform;
@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Serves until stdin ends.
 pub(crate) fn run(options: Options) -> io::Result<()> {
-    fault::at_start(&Plan::new(options.faults.clone()))?;
+    fault::at_start(&options)?;
     let server = Server::new(options)?;
     let plan = &server.plan;
     if let Some(lines) = plan.number(Fault::Banner) {

@@ -7,13 +7,15 @@ use std::thread;
 use std::time::Duration;
 
 use super::{Fault, Plan};
+use crate::journal::Journal;
+use crate::options::Options;
 use crate::platform;
 
 /// Set for the grandchild: it gets the same arguments, so that this works in any host binary.
 const LINGER: &str = "NEXUS_TEST_SERVER_LINGER_SECONDS";
 
 /// Does what is due before anything is read, in either transport.
-pub(crate) fn at_start(plan: &Plan) -> io::Result<()> {
+pub(crate) fn at_start(options: &Options) -> io::Result<()> {
     if let Some(seconds) = env::var_os(LINGER) {
         linger(
             seconds
@@ -22,6 +24,10 @@ pub(crate) fn at_start(plan: &Plan) -> io::Result<()> {
                 .unwrap_or_default(),
         );
     }
+    if let Some(path) = &options.start_journal {
+        Journal::open(path)?.record_start();
+    }
+    let plan = Plan::new(options.faults.clone());
     if let Some(milliseconds) = plan.number(Fault::ExitAfterMs) {
         spawn(move || {
             thread::sleep(Duration::from_millis(milliseconds));

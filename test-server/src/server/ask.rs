@@ -104,7 +104,7 @@ impl Ask {
 
 /// The fault ask-init: a client that waits for its answer before it gives ours waits for ever.
 pub(super) fn before_start(server: &Arc<Server>, request: &Request<'_>, outcome: Outcome) {
-    Ticket::new(server, request, 0).on_a_thread(move |ticket, inbox| {
+    Ticket::new(server, request, 0).on_a_thread(None, move |ticket, inbox| {
         PING.send(ticket);
         SAMPLING.send(ticket);
         if inbox.recv().and_then(|_| inbox.recv()).is_ok() {

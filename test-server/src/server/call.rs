@@ -1,6 +1,6 @@
 //! `tools/call`: the one method that most faults wait for.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::process::exit;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -66,16 +66,19 @@ pub(super) fn call(server: &Arc<Server>, request: &Request<'_>) {
         },
         None => None,
     };
-    record(
-        server,
-        name,
-        params.meta.nonce.as_deref().or(nonce.as_deref()),
-    );
+    let nonce = params.meta.nonce.as_deref().or(nonce.as_deref());
+    if let Some(journal) = &server.journal {
+        journal.record(name, nonce);
+    }
     match (retried, asked, job) {
         (Some(responses), ..) => ticket.deliver(Ok(Outcome::text(responses, ""))),
-        (None, Some(ask), _) => ticket.on_a_thread(move |ticket, inbox| ask.put(ticket, &inbox)),
+        (None, Some(ask), _) => {
+            ticket.on_a_thread(nonce, move |ticket, inbox| ask.put(ticket, &inbox))
+        }
         (None, None, Job::Slow { duration, steps }) => {
-            ticket.on_a_thread(move |ticket, inbox| slow(ticket, &inbox, duration, steps));
+            ticket.on_a_thread(nonce, move |ticket, inbox| {
+                slow(ticket, &inbox, duration, steps)
+            });
         }
         (None, None, Job::Quick(quick)) => ticket.deliver(Ok(tools::run(quick, &server.memory))),
     }
@@ -104,20 +107,6 @@ fn before_call(server: &Server, turn: u64) -> bool {
     due(Fault::Hang)
 }
 
-/// Journals an execution; a journal that misses lines would make every count wrong, so failing to write is fatal.
-fn record(server: &Server, tool: &str, nonce: Option<&str>) {
-    let Some(journal) = &server.journal else {
-        return;
-    };
-    if let Err(error) = journal.record(tool, nonce) {
-        let _ = writeln!(
-            io::stderr(),
-            "nexus-test-server: cannot write the journal: {error}"
-        );
-        exit(1);
-    }
-}
-
 impl Ticket {
     pub(super) fn new(server: &Arc<Server>, request: &Request<'_>, turn: u64) -> Ticket {
         let token = request.params.meta.progress_token;
@@ -133,8 +122,12 @@ impl Ticket {
     }
 
     /// Goes on with the call on a thread of its own, so that other requests are answered meanwhile.
-    pub(super) fn on_a_thread(self, work: impl FnOnce(&Ticket, Receiver<String>) + Send + 'static) {
-        let Some(inbox) = self.session.begin(&self.id) else {
+    pub(super) fn on_a_thread(
+        self,
+        nonce: Option<&str>,
+        work: impl FnOnce(&Ticket, Receiver<String>) + Send + 'static,
+    ) {
+        let Some(inbox) = self.session.begin(&self.id, nonce) else {
             let error = RpcError::new(-32600, format!("Invalid request: id {} is in use", self.id));
             return self.deliver(Err(error));
         };
