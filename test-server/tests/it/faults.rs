@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Peer, text, wait_until};
+use crate::support::{Peer, command, modern_meta, text, wait_until};
 
 fn echo(peer: &mut Peer, id: i64) {
     peer.call(id, "echo", json!({"message": format!("m{id}")}));
@@ -181,6 +181,29 @@ fn a_trickle_is_a_whole_answer_in_the_end() {
     echo(&mut peer, 3);
     assert_eq!(text(&peer.read()), "m2");
     assert_eq!(text(&peer.read()), "m3", "nothing gets in between");
+}
+
+#[test]
+fn a_trickle_has_begun_long_before_it_ends() {
+    use std::io::{Read as _, Write as _};
+
+    let mut server = command(&["--fault", "trickle"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut stdin, mut stdout) = (server.stdin.take().unwrap(), server.stdout.take().unwrap());
+    // All of it would take longer than we have patience.
+    let arguments = json!({"message": "x".repeat(10_000)});
+    let params = json!({"name": "echo", "arguments": arguments, "_meta": modern_meta()});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    stdin.write_all(format!("{call}\n").as_bytes()).unwrap();
+    stdout.read_exact(&mut [0]).unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let mut rest = Vec::new();
+    stdout.read_to_end(&mut rest).unwrap();
+    assert_ne!(rest.last(), Some(&b'\n'));
 }
 
 #[test]
