@@ -33,6 +33,7 @@ pub(crate) struct Catalog {
     tools: Vec<Cow<'static, str>>,
     generated: u32,
     env_tool: bool,
+    state_tools: bool,
     page_size: usize,
     extra_tool: AtomicBool,
 }
@@ -42,17 +43,27 @@ impl Catalog {
         let env = options
             .env_tool
             .then_some(Cow::Borrowed(definitions::ENV_TOOL));
+        let state = definitions::STATE_TOOLS
+            .into_iter()
+            .filter(|_| options.state)
+            .map(Cow::Borrowed);
+        let hints = |tool| match options.read_only_hints {
+            true => definitions::hinted(tool),
+            false => Cow::Borrowed(tool),
+        };
         let generated =
             (1..=options.tools).map(|number| Cow::Owned(definitions::generated_tool(number)));
         Catalog {
             tools: definitions::TOOLS
                 .into_iter()
-                .map(Cow::Borrowed)
+                .map(hints)
                 .chain(env)
+                .chain(state)
                 .chain(generated)
                 .collect(),
             generated: options.tools,
             env_tool: options.env_tool,
+            state_tools: options.state,
             page_size: options.page_size.map_or(usize::MAX, |size| size as usize),
             extra_tool: AtomicBool::new(false),
         }
@@ -69,6 +80,10 @@ impl Catalog {
 
     pub(crate) fn has_env_tool(&self) -> bool {
         self.env_tool
+    }
+
+    pub(crate) fn has_state_tools(&self) -> bool {
+        self.state_tools
     }
 
     /// Whether a generated tool has this name.

@@ -1,5 +1,7 @@
 //! Everything the server offers, as the JSON text it is listed with, and the contents behind it.
 
+use std::borrow::Cow;
+
 /// The tools that are always there, in the order they are listed.
 pub(crate) const TOOLS: [&str; 4] = [
     r#"{"name":"echo","title":"Echo","description":"Returns the message it is given.","inputSchema":{"type":"object","properties":{"message":{"type":"string","description":"The text to return."},"nonce":{"type":"string","description":"Marks this call in the journal."}},"required":["message"],"additionalProperties":false},"annotations":{"title":"Echo","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":false}}"#,
@@ -11,8 +13,28 @@ pub(crate) const TOOLS: [&str; 4] = [
 /// Listed with `--env-tool`.
 pub(crate) const ENV_TOOL: &str = r#"{"name":"env","title":"Environment","description":"Returns the environment variables, the working directory and the arguments of the server's process.","inputSchema":{"type":"object","properties":{"nonce":{"type":"string","description":"Marks this call in the journal."}},"additionalProperties":false},"annotations":{"title":"Environment","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":false}}"#;
 
-/// Listed once the fault list-changed has struck.
+/// Listed with `--state`.
+pub(crate) const STATE_TOOLS: [&str; 2] = [
+    r#"{"name":"remember","title":"Remember","description":"Keeps the value it is given and returns the one that the previous call gave to this process; nothing at first.","inputSchema":{"type":"object","properties":{"value":{"type":"string","description":"The text to keep."},"nonce":{"type":"string","description":"Marks this call in the journal."}},"required":["value"],"additionalProperties":false},"annotations":{"title":"Remember","readOnlyHint":false,"idempotentHint":false,"destructiveHint":true,"openWorldHint":false}}"#,
+    r#"{"name":"whoami","title":"Who am I","description":"Returns the process id of the server.","inputSchema":{"type":"object","properties":{"nonce":{"type":"string","description":"Marks this call in the journal."}},"additionalProperties":false},"annotations":{"title":"Who am I","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":false}}"#,
+];
+
+/// Listed once the fault list-changed or list-storm has struck.
 pub(crate) const EXTRA_TOOL: &str = r#"{"name":"extra_tool","title":"Extra tool","description":"Was not there before the list changed.","inputSchema":{"type":"object","properties":{"input":{"type":"string","description":"Any text."},"nonce":{"type":"string","description":"Marks this call in the journal."}},"additionalProperties":false},"annotations":{"title":"Extra tool","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":false}}"#;
+
+/// A tool's definition as `--read-only-hints` has it: `slow_operation` says that it may be repeated.
+pub(crate) fn hinted(tool: &'static str) -> Cow<'static, str> {
+    if !tool.starts_with(r#"{"name":"slow_operation""#) {
+        return Cow::Borrowed(tool);
+    }
+    let tool = tool
+        .replace(r#""idempotentHint":false"#, r#""idempotentHint":true"#)
+        .replace(
+            "it is neither read-only nor idempotent.",
+            "it is idempotent, but not read-only.",
+        );
+    Cow::Owned(tool)
+}
 
 /// The name of the generated tool with this number, from 1 on.
 pub(crate) fn generated_name(number: u32) -> String {
@@ -107,7 +129,11 @@ mod tests {
     #[test]
     fn every_tool_definition_is_complete() {
         let generated = generated_tool(7);
-        for text in TOOLS.into_iter().chain([ENV_TOOL, EXTRA_TOOL, &generated]) {
+        for text in TOOLS
+            .into_iter()
+            .chain(STATE_TOOLS)
+            .chain([ENV_TOOL, EXTRA_TOOL, &generated])
+        {
             let tool = parsed(text);
             for member in ["name", "title", "description", "inputSchema", "annotations"] {
                 assert!(tool.get(member).is_some(), "{member} of {text}");

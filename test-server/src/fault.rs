@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 
 pub(crate) use plan::Plan;
-pub(crate) use start::{at_start, banner, exit_at_init};
+pub(crate) use start::{at_start, banner, chatter, exit_at_init};
 
 /// What the `N` of `NAME@N` means for a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,11 +59,14 @@ faults! {
     InitHang, "init-hang", Counts::Start, 1, "from the Nth initialize or server/discover on, answers neither";
     InitExit, "init-exit", Counts::Start, 1, "exits with 3 at the Nth initialize or server/discover; two stderr lines";
     BadVersion, "bad-version", Counts::Nothing, 1, "speaks 1999-01-01 only (modern requests: -32022)";
+    AskInit, "ask-init", Counts::Nothing, 1, "answers initialize and server/discover only once its ping and its sampling/createMessage are answered";
     // death
     Exit, "exit", Counts::Call, 1, "exits with 7 when the Nth call arrives, before executing it";
     ExitAfter, "exit-after", Counts::Call, 1, "executes and journals the Nth call, then exits with 7 instead of answering";
     ExitIdle, "exit-idle", Counts::Call, 1, "stdio: exits with 0 right after answering the Nth call";
     Segv, "segv", Counts::Call, 1, "dies of SIGSEGV when the Nth call arrives (Windows: aborts)";
+    ExitAfterMs, "exit-after-ms", Counts::Amount, 1000, "exits with 9 N ms after the start, whatever happens";
+    Alloc, "alloc", Counts::Amount, 256, "takes N MiB of memory, and touches it, as a call arrives, before executing it; keeps it";
     // silence
     Hang, "hang", Counts::Call, 1, "never answers (nor executes) the Nth call; others go on";
     HangAll, "hang-all", Counts::Call, 1, "answers the Nth call, then nothing at all; goes on reading";
@@ -74,11 +77,16 @@ faults! {
     // wrong bytes
     Crlf, "crlf", Counts::Nothing, 1, "stdio: ends its lines with CR LF and starts stdout with a byte order mark";
     NoNewlineExit, "no-newline-exit", Counts::Call, 1, "stdio: answers the Nth call without the final newline and exits with 0";
+    Trickle, "trickle", Counts::Call, 1, "stdio: writes the Nth answer one byte every 10 ms";
+    Partial, "partial", Counts::Call, 1, "stdio: begins the Nth answer and never ends it; reads on, but nothing more comes out";
     BadUtf8, "bad-utf8", Counts::Call, 1, "a byte 0xff inside a string of the Nth answer";
+    Nul, "nul", Counts::Call, 1, "a raw NUL byte inside a string of the Nth answer";
+    Surrogate, "surrogate", Counts::Call, 1, "the escape of a lone surrogate, \\ud800, inside a string of the Nth answer";
     Deep, "deep", Counts::Call, 1, "structuredContent nested 100,000 deep in the Nth answer";
     Huge, "huge", Counts::Call, 1, "the Nth answer is a message of 100 MB";
     BigNumber, "big-number", Counts::Call, 1, "numbers of 30 digits and of 1e400 in the Nth answer's structuredContent";
     Batch, "batch", Counts::Call, 1, "the Nth answer comes as a JSON array of one";
+    StdoutGarbage, "stdout-garbage", Counts::Amount, 200, "stdio: prints N lines that are not JSON before the answer to the first call";
     // wrong messages
     DupResponse, "dup-response", Counts::Call, 1, "answers the Nth call twice";
     UnknownId, "unknown-id", Counts::Nothing, 1, "sends a response with id 999999999 before each real one";
@@ -88,6 +96,8 @@ faults! {
     ListChanged, "list-changed", Counts::Call, 1, "after the Nth answer: tools/list_changed, and one more tool `extra_tool`";
     CursorLoop, "cursor-loop", Counts::List, 1, "from the Nth tools/list on, always the same page and nextCursor";
     ListError, "list-error", Counts::List, 1, "from the Nth tools/list on, error -32603";
+    ListStorm, "list-storm", Counts::Call, 1, "after the Nth answer: 1,000 times tools/list_changed, and one more tool `extra_tool`";
+    ProgressFlood, "progress-flood", Counts::Call, 1, "20,000 progress notifications before the Nth answer, if the caller gave a token";
     // questions
     AskSampling, "ask-sampling", Counts::Call, 1, "sampling/createMessage in the Nth call; its result text is the answer";
     AskRoots, "ask-roots", Counts::Call, 1, "the same with roots/list";

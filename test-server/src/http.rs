@@ -23,7 +23,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-use crate::fault::{self, Plan};
+use crate::fault;
 use crate::options::{Era, Options};
 use crate::server::{Server, Session, locked};
 use body::Body;
@@ -31,7 +31,7 @@ use refusal::Refusal;
 
 /// Serves until the process is killed.
 pub(crate) fn run(options: Options, port: u16) -> io::Result<()> {
-    fault::at_start(&Plan::new(options.faults.clone()))?;
+    fault::at_start(&options)?;
     let server = Server::new(options)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

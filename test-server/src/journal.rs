@@ -1,8 +1,9 @@
-//! The record of executed calls, by which a test counts them.
+//! The records of starts, of executed calls and of cancelled ones, by which a test counts them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::process::{exit, id};
 
 use crate::clock;
 
@@ -18,25 +19,37 @@ impl Journal {
             .map(Journal)
     }
 
-    /// Records that a call is executed; one write, so that lines of several processes never mix.
-    pub(crate) fn record(&self, tool: &str, nonce: Option<&str>) -> io::Result<()> {
-        let line = line(
-            clock::since_epoch().as_millis(),
-            std::process::id(),
-            tool,
-            nonce,
-        );
-        (&self.0).write_all(line.as_bytes())
+    /// Records what happens to a call: the tool that executes it, or that it is cancelled.
+    pub(crate) fn record(&self, what: &str, nonce: Option<&str>) {
+        self.append(&line(clock::since_epoch().as_millis(), id(), what, nonce));
+    }
+
+    /// Records that the process has started.
+    pub(crate) fn record_start(&self) {
+        let (millis, pid) = (clock::since_epoch().as_millis(), id());
+        self.append(&format!("{millis}\t{pid}\n"));
+    }
+
+    /// One write, so that lines of several processes never mix; a journal that misses lines would make every count
+    /// wrong, so failing to write is fatal.
+    fn append(&self, line: &str) {
+        if let Err(error) = (&self.0).write_all(line.as_bytes()) {
+            let _ = writeln!(
+                io::stderr(),
+                "nexus-test-server: cannot write the journal: {error}"
+            );
+            exit(1);
+        }
     }
 }
 
-fn line(millis: u128, pid: u32, tool: &str, nonce: Option<&str>) -> String {
+fn line(millis: u128, pid: u32, what: &str, nonce: Option<&str>) -> String {
     // A nonce comes from a client: it must not be able to forge a line.
     let nonce = nonce
         .filter(|nonce| !nonce.is_empty())
         .unwrap_or("-")
         .replace(char::is_control, " ");
-    format!("{millis}\t{pid}\t{tool}\t{nonce}\n")
+    format!("{millis}\t{pid}\t{what}\t{nonce}\n")
 }
 
 #[cfg(test)]

@@ -38,9 +38,28 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
 
+    /// Append a line `<unix_ms> <pid>` (tab-separated) to FILE when the process starts, before anything else.
+    #[arg(long, value_name = "FILE")]
+    pub start_journal: Option<PathBuf>,
+
+    /// Append a line `<unix_ms> <pid> cancelled <nonce>` (tab-separated) to FILE when a call is cancelled that is being
+    /// executed.
+    ///
+    /// Over HTTP the end of its session cancels a call too, and in the modern era that of its response.
+    #[arg(long, value_name = "FILE")]
+    pub cancel_journal: Option<PathBuf>,
+
     /// Offer the tool `env` too, which tells the environment variables, working directory and arguments.
     #[arg(long)]
     pub env_tool: bool,
+
+    /// Offer the tool `remember` too, which returns what the call before it gave, and `whoami`, which tells the pid.
+    #[arg(long)]
+    pub state: bool,
+
+    /// List `slow_operation` as idempotent (`echo`, `add` and `get_time` are listed as read-only anyway).
+    #[arg(long)]
+    pub read_only_hints: bool,
 }
 
 /// Which revisions the server speaks.

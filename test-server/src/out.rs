@@ -21,6 +21,14 @@ pub(crate) trait Sink: Send + Sync {
         self.put(pieces.collect::<Vec<_>>().concat(), Kind::Answer(None));
     }
 
+    /// Sends one answer byte by byte, where the transport can.
+    fn put_slowly(&self, message: Vec<u8>) {
+        self.put(message, Kind::Answer(None));
+    }
+
+    /// Sends the beginning of an answer that nothing comes after, where the transport can.
+    fn put_partly(&self, _beginning: &[u8]) {}
+
     /// Sends an answer without what ends a message, where the transport can.
     fn put_unterminated(&self, message: Vec<u8>) {
         self.put(message, Kind::Answer(None));
@@ -49,6 +57,17 @@ impl Out {
     /// Sends an answer that is too big to build.
     pub(crate) fn answer_in_pieces<'a>(&self, mut pieces: impl Iterator<Item = &'a [u8]>) {
         self.0.put_pieces(&mut pieces);
+    }
+
+    /// Sends an answer that takes its time.
+    pub(crate) fn answer_slowly(&self, message: Vec<u8>) {
+        self.0.put_slowly(message);
+    }
+
+    /// Begins an answer and never ends it.
+    pub(crate) fn answer_partly(&self, beginning: &[u8]) {
+        self.0.put_partly(beginning);
+        self.hold();
     }
 
     /// Sends an answer that the reader cannot see the end of.

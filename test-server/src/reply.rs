@@ -131,6 +131,14 @@ pub(crate) fn outgoing(id: Option<u64>, method: &str, params: &str) -> Vec<u8> {
     format!(r#"{{"jsonrpc":"2.0",{id}"method":"{method}","params":{params}}}"#).into_bytes()
 }
 
+/// A progress notification; `token` is JSON text.
+pub(crate) fn progress(token: &str, step: u32, steps: u32) -> Vec<u8> {
+    let params = format!(
+        r#"{{"progressToken":{token},"progress":{step},"total":{steps},"message":"Step {step} of {steps}"}}"#
+    );
+    outgoing(None, "notifications/progress", &params)
+}
+
 /// The text as a JSON string.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()

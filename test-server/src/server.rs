@@ -8,8 +8,8 @@ mod session;
 mod start;
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde_json::value::RawValue;
 
@@ -23,9 +23,9 @@ use crate::out::Out;
 use crate::prompts;
 use crate::reply::{self, Outcome, Reply, RpcError, quoted};
 use crate::resources;
+use crate::tools::Memory;
 use listeners::Listeners;
 pub(crate) use session::Session;
-#[cfg(feature = "http")]
 pub(crate) use session::locked;
 
 /// The server of one process: shared by all its sessions.
@@ -34,6 +34,8 @@ pub(crate) struct Server {
     pub(crate) plan: Plan,
     catalog: Catalog,
     journal: Option<Journal>,
+    cancel_journal: Option<Journal>,
+    memory: Memory,
     pub(crate) listeners: Listeners,
     calls: AtomicU64,
     starts: AtomicU64,
@@ -41,6 +43,8 @@ pub(crate) struct Server {
     asks: AtomicU64,
     /// Set by the fault hang-all.
     muted: AtomicBool,
+    /// What the fault alloc has taken.
+    ballast: Mutex<Vec<u8>>,
 }
 
 /// A request whose era is known.
@@ -58,13 +62,20 @@ impl Server {
             era: options.era,
             catalog: Catalog::new(&options),
             journal: options.journal.as_deref().map(Journal::open).transpose()?,
+            cancel_journal: options
+                .cancel_journal
+                .as_deref()
+                .map(Journal::open)
+                .transpose()?,
             plan: Plan::new(options.faults),
+            memory: Memory::default(),
             listeners: Listeners::default(),
             calls: AtomicU64::new(0),
             starts: AtomicU64::new(0),
             lists: AtomicU64::new(0),
             asks: AtomicU64::new(0),
             muted: AtomicBool::new(false),
+            ballast: Mutex::default(),
         }))
     }
 
@@ -90,7 +101,9 @@ impl Server {
     /// Ends all that a session has under way.
     #[cfg(feature = "http")]
     pub(crate) fn end(&self, session: &Session) {
-        session.end();
+        for nonce in session.end() {
+            self.record_cancel(nonce.as_deref());
+        }
         self.listeners.remove_session(session);
     }
 
@@ -102,9 +115,7 @@ impl Server {
         method: &str,
         params: Option<&RawValue>,
     ) {
-        if self.is_muted()
-            || matches!(method, "initialize" | "server/discover") && self.start_fails()
-        {
+        if self.is_muted() || start::is_start(method) && self.start_fails() {
             return out.hold();
         }
         let read = message::params(params).and_then(|params| {
@@ -127,7 +138,12 @@ impl Server {
         match (method, dialect) {
             ("tools/call", _) => call::call(self, &request),
             ("subscriptions/listen", Dialect::Modern) => self.listen(&request),
-            _ => self.respond(out, id, dialect, &self.answer_at_once(method, &request)),
+            _ => match self.answer_at_once(method, &request) {
+                Ok(outcome) if start::is_start(method) && self.plan.has(Fault::AskInit) => {
+                    ask::before_start(self, &request, outcome);
+                }
+                reply => self.respond(out, id, dialect, &reply),
+            },
         }
     }
 
@@ -194,8 +210,16 @@ impl Server {
             ..
         }) = message::params(params)
         {
-            session.finish(id.get());
+            if let Some(nonce) = session.cancel(id.get()) {
+                self.record_cancel(nonce.as_deref());
+            }
             self.listeners.remove(session, id.get());
+        }
+    }
+
+    fn record_cancel(&self, nonce: Option<&str>) {
+        if let Some(journal) = &self.cancel_journal {
+            journal.record("cancelled", nonce);
         }
     }
 

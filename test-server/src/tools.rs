@@ -1,5 +1,7 @@
 //! The tools: their arguments, and what the quick ones return.
 
+use std::mem;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -25,7 +27,22 @@ pub(crate) enum Quick {
     GetTime,
     Add(Number, Number),
     Env,
+    Remember(String),
+    WhoAmI,
     Generated { name: String, input: Option<String> },
+}
+
+/// What the tool `remember` keeps from one call to the next, whoever makes them.
+#[derive(Debug, Default)]
+pub(crate) struct Memory(Mutex<String>);
+
+impl Memory {
+    fn replace(&self, value: String) -> String {
+        mem::replace(
+            &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner),
+            value,
+        )
+    }
 }
 
 /// Why there is no job.
@@ -64,6 +81,13 @@ struct SlowArguments {
     duration: f64,
     #[serde(default = "five_steps")]
     steps: u32,
+    nonce: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RememberArguments {
+    value: String,
     nonce: Option<String>,
 }
 
@@ -125,6 +149,14 @@ pub(crate) fn prepare(
             let NoArguments { nonce } = read(name, arguments)?;
             Ok((Job::Quick(Quick::Env), nonce))
         }
+        "remember" if catalog.has_state_tools() => {
+            let RememberArguments { value, nonce } = read(name, arguments)?;
+            Ok((Job::Quick(Quick::Remember(value)), nonce))
+        }
+        "whoami" if catalog.has_state_tools() => {
+            let NoArguments { nonce } = read(name, arguments)?;
+            Ok((Job::Quick(Quick::WhoAmI), nonce))
+        }
         _ if catalog.has_generated_tool(name)
             || name == "extra_tool" && catalog.has_extra_tool() =>
         {
@@ -157,7 +189,7 @@ fn bad(tool: &str, why: &str) -> Refusal {
 }
 
 /// Does what a quick tool does.
-pub(crate) fn run(quick: Quick) -> Outcome {
+pub(crate) fn run(quick: Quick, memory: &Memory) -> Outcome {
     match quick {
         Quick::Echo(message) => Outcome::text(&message, ""),
         Quick::GetTime => Outcome::text(&clock::rfc3339(clock::since_epoch()), ""),
@@ -172,6 +204,8 @@ pub(crate) fn run(quick: Quick) -> Outcome {
                 &format!(r#""structuredContent":{environment}"#),
             )
         }
+        Quick::Remember(value) => Outcome::text(&memory.replace(value), ""),
+        Quick::WhoAmI => Outcome::text(&json!({ "pid": std::process::id() }).to_string(), ""),
         Quick::Generated { name, input } => Outcome::text(
             &format!("{name}: {}", input.as_deref().unwrap_or("no input")),
             "",
@@ -212,9 +246,14 @@ mod tests {
     use crate::options::Options;
 
     fn job(name: &str, arguments: &str) -> Result<(Job, Option<String>), Refusal> {
+        job_of(false, name, arguments)
+    }
+
+    fn job_of(state: bool, name: &str, arguments: &str) -> Result<(Job, Option<String>), Refusal> {
         prepare(
             &Catalog::new(&Options {
                 tools: 3,
+                state,
                 ..Options::default()
             }),
             name,
@@ -261,7 +300,15 @@ mod tests {
 
     #[test]
     fn tools_that_are_not_offered_are_unknown() {
-        for name in ["", "nope", "env", "extra_tool", "tool_0004"] {
+        for name in [
+            "",
+            "nope",
+            "env",
+            "remember",
+            "whoami",
+            "extra_tool",
+            "tool_0004",
+        ] {
             assert_eq!(job(name, "{}").unwrap_err(), Refusal::UnknownTool, "{name}");
         }
     }
@@ -274,9 +321,11 @@ mod tests {
             ("add", r#"{"a":1,"b":2,"nonce":"n"}"#),
             ("slow_operation", r#"{"nonce":"n"}"#),
             ("tool_0001", r#"{"nonce":"n"}"#),
+            ("remember", r#"{"value":"a","nonce":"n"}"#),
+            ("whoami", r#"{"nonce":"n"}"#),
         ] {
             assert_eq!(
-                job(name, arguments).unwrap().1.as_deref(),
+                job_of(true, name, arguments).unwrap().1.as_deref(),
                 Some("n"),
                 "{name}"
             );

@@ -7,13 +7,15 @@ use std::thread;
 use std::time::Duration;
 
 use super::{Fault, Plan};
+use crate::journal::Journal;
+use crate::options::Options;
 use crate::platform;
 
 /// Set for the grandchild: it gets the same arguments, so that this works in any host binary.
 const LINGER: &str = "NEXUS_TEST_SERVER_LINGER_SECONDS";
 
 /// Does what is due before anything is read, in either transport.
-pub(crate) fn at_start(plan: &Plan) -> io::Result<()> {
+pub(crate) fn at_start(options: &Options) -> io::Result<()> {
     if let Some(seconds) = env::var_os(LINGER) {
         linger(
             seconds
@@ -21,6 +23,16 @@ pub(crate) fn at_start(plan: &Plan) -> io::Result<()> {
                 .and_then(|text| text.parse().ok())
                 .unwrap_or_default(),
         );
+    }
+    if let Some(path) = &options.start_journal {
+        Journal::open(path)?.record_start();
+    }
+    let plan = Plan::new(options.faults.clone());
+    if let Some(milliseconds) = plan.number(Fault::ExitAfterMs) {
+        spawn(move || {
+            thread::sleep(Duration::from_millis(milliseconds));
+            exit(9);
+        })?;
     }
     if plan.has(Fault::CrashStart) {
         let _ = writeln!(io::stderr(), "fatal: cannot open database");
@@ -51,20 +63,24 @@ pub(crate) fn exit_at_init() -> ! {
     exit(3);
 }
 
-/// The fault banner: what package runners and careless servers print on stdout.
-pub(crate) fn banner(lines: u64) -> io::Result<()> {
+/// What package runners and careless servers print on stdout.
+pub(crate) fn chatter(lines: u64) -> impl Iterator<Item = &'static str> {
     const LINES: [&str; 3] = [
         "> nexus-test-server@0.1.0 start",
         "\u{1b}[32mServer starting...\u{1b}[0m",
         "npm warn deprecated left-pad@1.3.0: use String.prototype.padStart()",
     ];
-    let mut stdout = io::stdout().lock();
-    for line in LINES
+    LINES
         .into_iter()
         .cycle()
         .zip(0..lines)
         .map(|(line, _)| line)
-    {
+}
+
+/// The fault banner.
+pub(crate) fn banner(lines: u64) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    for line in chatter(lines) {
         writeln!(stdout, "{line}")?;
     }
     stdout.flush()
@@ -77,10 +93,15 @@ fn leave_grandchild(seconds: u64) -> io::Result<()> {
         .env(LINGER, seconds.to_string())
         .stdin(Stdio::null())
         .spawn()?;
+    spawn(move || drop(child.wait()))
+}
+
+/// Starts a thread that does next to nothing.
+fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     thread::Builder::new()
         .stack_size(64 * 1024)
-        .spawn(move || child.wait())?;
-    Ok(())
+        .spawn(work)
+        .map(drop)
 }
 
 fn linger(seconds: u64) -> ! {

@@ -7,12 +7,14 @@ use std::thread;
 use std::time::Duration;
 
 use super::call::{Ticket, spawn};
-use crate::fault::Fault;
+use crate::fault::{self, Fault};
 use crate::reply::{self, Outcome, Reply, RpcError, quoted};
 
 const HUGE: usize = 100_000_000;
 const DEPTH: usize = 100_000;
 const FLOOD: usize = 50_000;
+const PROGRESS_FLOOD: u32 = 20_000;
+const STORM: usize = 1_000;
 const LATE: Duration = Duration::from_millis(1500);
 
 impl Ticket {
@@ -59,6 +61,20 @@ impl Ticket {
                 out.aside(reply::outgoing(None, "notifications/message", &params));
             }
         }
+        if let Some(token) = self
+            .token
+            .as_deref()
+            .filter(|_| self.due(Fault::ProgressFlood))
+        {
+            for step in 1..=PROGRESS_FLOOD {
+                out.aside(reply::progress(token, step, PROGRESS_FLOOD));
+            }
+        }
+        if let (Some(lines), 1) = (server.plan.number(Fault::StdoutGarbage), self.turn) {
+            // In one piece, so that no other answer comes between the lines.
+            let lines: Vec<&str> = fault::chatter(lines).collect();
+            out.aside(lines.join("\n").into_bytes());
+        }
         server.stray(out);
         let id = match () {
             () if self.due(Fault::StringId) => quoted(&self.id),
@@ -77,6 +93,12 @@ impl Ticket {
         if self.due(Fault::ListChanged) {
             server.catalog.add_extra_tool();
             server.listeners.tools_changed();
+        }
+        if self.due(Fault::ListStorm) {
+            server.catalog.add_extra_tool();
+            for _ in 0..STORM {
+                server.listeners.tools_changed();
+            }
         }
         if self.due(Fault::ExitIdle) {
             exit(0);
@@ -97,12 +119,14 @@ impl Ticket {
             let nested = format!(r#""structuredContent":{{"deep":{open}{close}}}"#);
             return Outcome::text("nested deep", &nested);
         }
-        if self.due(Fault::BadUtf8) {
-            let mut outcome = Outcome::text("bad ? byte", "");
-            for byte in outcome.members.iter_mut().filter(|byte| **byte == b'?') {
-                *byte = 0xff;
+        for (fault, bytes) in [
+            (Fault::BadUtf8, &b"\xff"[..]),
+            (Fault::Nul, b"\0"),
+            (Fault::Surrogate, br"\ud800"),
+        ] {
+            if self.due(fault) {
+                return with_bytes(bytes);
             }
-            return outcome;
         }
         outcome
     }
@@ -118,6 +142,12 @@ impl Ticket {
         }
         if self.due(Fault::DupResponse) {
             self.out.aside(message.clone());
+        }
+        if self.due(Fault::Partial) {
+            return self.out.answer_partly(&message[..message.len() / 2]);
+        }
+        if self.due(Fault::Trickle) {
+            return self.out.answer_slowly(message);
         }
         self.out.answer(message, error);
     }
@@ -137,4 +167,11 @@ impl Ticket {
         self.out
             .answer_in_pieces(once(head).chain(whole).chain(once(rest)).chain(once(tail)));
     }
+}
+
+/// A text that has these bytes in its midst as they are.
+fn with_bytes(bytes: &[u8]) -> Outcome {
+    let members = Outcome::text("bad ? byte", "").members;
+    let parts: Vec<&[u8]> = members.split(|byte| *byte == b'?').collect();
+    Outcome::complete(parts.join(bytes))
 }

@@ -1,12 +1,14 @@
-//! The faults ask-*: a question to the client in the middle of a call.
+//! The faults ask-*: a question to the client in the middle of a call, or before there can be any.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 
 use serde_json::value::RawValue;
 
 use super::call::Ticket;
+use super::{Request, Server};
 use crate::fault::{Fault, Plan};
 use crate::reply::{self, Outcome, Reply, RpcError, quoted};
 
@@ -34,6 +36,12 @@ const ELICIT: Ask = Ask {
     params: r#"{"message":"What is your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","title":"Name"}},"required":["name"]}}"#,
 };
 
+const PING: Ask = Ask {
+    method: "ping",
+    capability: "",
+    params: "{}",
+};
+
 /// Odd on purpose: a client must give it back byte for byte.
 const STATE: &str = "nexus-test-server \"state\" \\ ü / \u{1F600}";
 
@@ -51,14 +59,19 @@ impl Ask {
 
     /// Legacy: asks by a request of our own and waits for the answer, or for the cancellation.
     pub(super) fn put(self, ticket: &Ticket, inbox: &Receiver<String>) {
+        self.send(ticket);
+        if let Ok(answer) = inbox.recv() {
+            ticket.finish(Outcome::text(&answer, ""));
+        }
+    }
+
+    /// Sends the question; the answer will come to the ticket's inbox.
+    fn send(self, ticket: &Ticket) {
         let question = ticket.server.asks.fetch_add(1, Ordering::Relaxed);
         ticket.session.ask(question, &ticket.id);
         ticket
             .out
             .aside(reply::outgoing(Some(question), self.method, self.params));
-        if let Ok(answer) = inbox.recv() {
-            ticket.finish(Outcome::text(&answer, ""));
-        }
     }
 
     /// Modern: the call ends in the question, and the client calls again with the answer.
@@ -87,6 +100,17 @@ impl Ask {
             ..Outcome::complete(members)
         })
     }
+}
+
+/// The fault ask-init: a client that waits for its answer before it gives ours waits for ever.
+pub(super) fn before_start(server: &Arc<Server>, request: &Request<'_>, outcome: Outcome) {
+    Ticket::new(server, request, 0).on_a_thread(None, move |ticket, inbox| {
+        PING.send(ticket);
+        SAMPLING.send(ticket);
+        if inbox.recv().and_then(|_| inbox.recv()).is_ok() {
+            ticket.finish(outcome);
+        }
+    });
 }
 
 /// Checks that the state came back as it was given out.

@@ -1,6 +1,6 @@
 //! `tools/call`: the one method that most faults wait for.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::process::exit;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::ask::{self, Ask};
-use super::{Request, Server, Session};
+use super::{Request, Server, Session, locked};
 use crate::eras::Dialect;
 use crate::fault::Fault;
 use crate::out::Out;
@@ -25,8 +25,10 @@ pub(super) struct Ticket {
     pub(super) out: Out,
     pub(super) id: String,
     pub(super) dialect: Dialect,
-    /// The how-manieth call of the process it is.
+    /// The how-manieth call of the process it is; 0 if it is no call.
     pub(super) turn: u64,
+    /// The caller's progress token, as it was written.
+    pub(super) token: Option<String>,
 }
 
 /// Checks a call, executes it and answers, here or on a thread of its own.
@@ -35,15 +37,8 @@ pub(super) fn call(server: &Arc<Server>, request: &Request<'_>) {
     if before_call(server, turn) {
         return request.out.hold();
     }
-    let ticket = Ticket {
-        server: server.clone(),
-        session: request.session.clone(),
-        out: request.out.clone(),
-        id: request.id.to_owned(),
-        dialect: request.dialect,
-        turn,
-    };
     let params = &request.params;
+    let ticket = Ticket::new(server, request, turn);
     let Some(name) = params.name.as_deref() else {
         return ticket.deliver(Err(RpcError::invalid_params("name is required")));
     };
@@ -71,21 +66,21 @@ pub(super) fn call(server: &Arc<Server>, request: &Request<'_>) {
         },
         None => None,
     };
-    record(
-        server,
-        name,
-        params.meta.nonce.as_deref().or(nonce.as_deref()),
-    );
+    let nonce = params.meta.nonce.as_deref().or(nonce.as_deref());
+    if let Some(journal) = &server.journal {
+        journal.record(name, nonce);
+    }
     match (retried, asked, job) {
         (Some(responses), ..) => ticket.deliver(Ok(Outcome::text(responses, ""))),
-        (None, Some(ask), _) => ticket.on_a_thread(move |ticket, inbox| ask.put(ticket, &inbox)),
+        (None, Some(ask), _) => {
+            ticket.on_a_thread(nonce, move |ticket, inbox| ask.put(ticket, &inbox))
+        }
         (None, None, Job::Slow { duration, steps }) => {
-            let token = params.meta.progress_token.map(|raw| raw.get().to_owned());
-            ticket.on_a_thread(move |ticket, inbox| {
-                slow(ticket, &inbox, token.as_deref(), duration, steps)
+            ticket.on_a_thread(nonce, move |ticket, inbox| {
+                slow(ticket, &inbox, duration, steps)
             });
         }
-        (None, None, Job::Quick(quick)) => ticket.deliver(Ok(tools::run(quick))),
+        (None, None, Job::Quick(quick)) => ticket.deliver(Ok(tools::run(quick, &server.memory))),
     }
 }
 
@@ -101,27 +96,38 @@ fn before_call(server: &Server, turn: u64) -> bool {
     if due(Fault::CloseStdout) {
         platform::close_stdout();
     }
+    if let Some(mebibytes) = server.plan.number(Fault::Alloc) {
+        let bytes = usize::try_from(mebibytes.saturating_mul(1 << 20)).unwrap_or(usize::MAX);
+        let mut ballast = locked(&server.ballast);
+        // Given back before it is taken anew: there is never twice as much.
+        *ballast = Vec::new();
+        // Not zero, or the system would promise the pages and not give them.
+        *ballast = vec![1; bytes];
+    }
     due(Fault::Hang)
 }
 
-/// Journals an execution; a journal that misses lines would make every count wrong, so failing to write is fatal.
-fn record(server: &Server, tool: &str, nonce: Option<&str>) {
-    let Some(journal) = &server.journal else {
-        return;
-    };
-    if let Err(error) = journal.record(tool, nonce) {
-        let _ = writeln!(
-            io::stderr(),
-            "nexus-test-server: cannot write the journal: {error}"
-        );
-        exit(1);
-    }
-}
-
 impl Ticket {
+    pub(super) fn new(server: &Arc<Server>, request: &Request<'_>, turn: u64) -> Ticket {
+        let token = request.params.meta.progress_token;
+        Ticket {
+            server: server.clone(),
+            session: request.session.clone(),
+            out: request.out.clone(),
+            id: request.id.to_owned(),
+            dialect: request.dialect,
+            turn,
+            token: token.map(|raw| raw.get().to_owned()),
+        }
+    }
+
     /// Goes on with the call on a thread of its own, so that other requests are answered meanwhile.
-    fn on_a_thread(self, work: impl FnOnce(&Ticket, Receiver<String>) + Send + 'static) {
-        let Some(inbox) = self.session.begin(&self.id) else {
+    pub(super) fn on_a_thread(
+        self,
+        nonce: Option<&str>,
+        work: impl FnOnce(&Ticket, Receiver<String>) + Send + 'static,
+    ) {
+        let Some(inbox) = self.session.begin(&self.id, nonce) else {
             let error = RpcError::new(-32600, format!("Invalid request: id {} is in use", self.id));
             return self.deliver(Err(error));
         };
@@ -152,24 +158,13 @@ pub(super) fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
         .map(drop)
 }
 
-fn slow(
-    ticket: &Ticket,
-    inbox: &Receiver<String>,
-    token: Option<&str>,
-    duration: Duration,
-    steps: u32,
-) {
+fn slow(ticket: &Ticket, inbox: &Receiver<String>, duration: Duration, steps: u32) {
     for step in 1..=steps {
         if inbox.recv_timeout(duration / steps) != Err(RecvTimeoutError::Timeout) {
             return;
         }
-        if let Some(token) = token {
-            let params = format!(
-                r#"{{"progressToken":{token},"progress":{step},"total":{steps},"message":"Step {step} of {steps}"}}"#
-            );
-            ticket
-                .out
-                .aside(reply::outgoing(None, "notifications/progress", &params));
+        if let Some(token) = &ticket.token {
+            ticket.out.aside(reply::progress(token, step, steps));
         }
     }
     let text = format!("Done: {steps} steps in {} seconds.", duration.as_secs_f64());

@@ -9,11 +9,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) struct Session {
     number: u64,
     initialized: AtomicBool,
-    /// The sender passes on the client's answers to questions; dropping it is the cancellation.
     /// Nothing once the session has ended: what begins then is cancelled already.
-    running: Mutex<Option<HashMap<String, Sender<String>>>>,
+    running: Mutex<Option<HashMap<String, Running>>>,
     /// Which request each question of ours belongs to.
     questions: Mutex<HashMap<String, String>>,
+}
+
+/// A request under way.
+struct Running {
+    /// Passes on the client's answers to questions; dropping it is the cancellation.
+    answers: Sender<String>,
+    nonce: Option<String>,
 }
 
 impl Session {
@@ -41,28 +47,34 @@ impl Session {
     }
 
     /// Takes note of a request that will take long; nothing if its id is in use.
-    pub(crate) fn begin(&self, id: &str) -> Option<Receiver<String>> {
-        let (sender, receiver) = channel();
+    pub(crate) fn begin(&self, id: &str, nonce: Option<&str>) -> Option<Receiver<String>> {
+        let (answers, receiver) = channel();
         if let Some(running) = locked(&self.running).as_mut() {
             if running.contains_key(id) {
                 return None;
             }
-            running.insert(id.to_owned(), sender);
+            let nonce = nonce.map(str::to_owned);
+            running.insert(id.to_owned(), Running { answers, nonce });
         }
         Some(receiver)
     }
 
-    /// Ends a request, or cancels it; false if it was cancelled before, and so must not be answered.
+    /// Ends a request; false if it was cancelled before, and so must not be answered.
     pub(crate) fn finish(&self, id: &str) -> bool {
-        locked(&self.running)
-            .as_mut()
-            .is_some_and(|running| running.remove(id).is_some())
+        self.cancel(id).is_some()
     }
 
-    /// Cancels all that runs and all that may come.
+    /// Cancels a request, and returns its nonce, if it runs.
+    pub(crate) fn cancel(&self, id: &str) -> Option<Option<String>> {
+        let request = locked(&self.running).as_mut()?.remove(id)?;
+        Some(request.nonce)
+    }
+
+    /// Cancels all that runs and all that may come; returns the nonces of what ran.
     #[cfg(feature = "http")]
-    pub(crate) fn end(&self) {
-        *locked(&self.running) = None;
+    pub(crate) fn end(&self) -> Vec<Option<String>> {
+        let running = locked(&self.running).take().unwrap_or_default();
+        running.into_values().map(|request| request.nonce).collect()
     }
 
     /// Takes note of a question that a request has for the client.
@@ -73,11 +85,11 @@ impl Session {
     /// Passes an answer on to the request that asked, if it still runs.
     pub(crate) fn answered(&self, question: &str, answer: String) {
         if let Some(request) = locked(&self.questions).remove(question)
-            && let Some(sender) = locked(&self.running)
+            && let Some(running) = locked(&self.running)
                 .as_ref()
                 .and_then(|running| running.get(&request))
         {
-            let _ = sender.send(answer);
+            let _ = running.answers.send(answer);
         }
     }
 }
@@ -95,7 +107,7 @@ mod tests {
     #[test]
     fn a_cancelled_request_is_told_and_must_not_be_answered() {
         let session = Session::new();
-        let inbox = session.begin("7").unwrap();
+        let inbox = session.begin("7", None).unwrap();
         assert_eq!(inbox.try_recv(), Err(TryRecvError::Empty));
         session.finish("7");
         assert_eq!(inbox.try_recv(), Err(TryRecvError::Disconnected));
@@ -106,9 +118,9 @@ mod tests {
     #[test]
     fn what_begins_after_the_end_is_cancelled_already() {
         let session = Session::new();
-        let before = session.begin("1").unwrap();
+        let before = session.begin("1", None).unwrap();
         session.end();
-        let after = session.begin("2").unwrap();
+        let after = session.begin("2", None).unwrap();
         assert_eq!(before.try_recv(), Err(TryRecvError::Disconnected));
         assert_eq!(after.try_recv(), Err(TryRecvError::Disconnected));
         assert!(!session.finish("1") && !session.finish("2"));
@@ -117,19 +129,22 @@ mod tests {
     #[test]
     fn a_number_and_a_string_are_two_ids() {
         let session = Session::new();
-        let number = session.begin("7").unwrap();
-        let _string = session.begin("\"7\"").unwrap();
+        let number = session.begin("7", None).unwrap();
+        let _string = session.begin("\"7\"", None).unwrap();
         session.finish("\"7\"");
         assert_eq!(number.try_recv(), Err(TryRecvError::Empty));
-        assert!(session.begin("7").is_none(), "in use");
+        assert!(session.begin("7", None).is_none(), "in use");
         assert!(session.finish("7"));
-        assert!(session.begin("7").is_some());
+        assert!(session.begin("7", None).is_some());
     }
 
     #[test]
     fn an_answer_reaches_the_request_that_asked() {
         let session = Session::new();
-        let (first, second) = (session.begin("1").unwrap(), session.begin("2").unwrap());
+        let (first, second) = (
+            session.begin("1", None).unwrap(),
+            session.begin("2", None).unwrap(),
+        );
         session.ask(10, "1");
         session.ask(11, "2");
         session.answered("11", "b".to_owned());

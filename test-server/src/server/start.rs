@@ -9,6 +9,11 @@ use crate::fault::{self, Fault};
 use crate::reply::{self, Outcome, RpcError, SERVER_INFO, quoted};
 use crate::resources;
 
+/// Whether a client begins with this method.
+pub(super) fn is_start(method: &str) -> bool {
+    matches!(method, "initialize" | "server/discover")
+}
+
 impl Server {
     /// Whether the fault init-hang is due; init-exit does not return.
     pub(super) fn start_fails(&self) -> bool {

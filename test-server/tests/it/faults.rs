@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Peer, text};
+use crate::support::{Peer, command, modern_meta, text, wait_until};
 
 fn echo(peer: &mut Peer, id: i64) {
     peer.call(id, "echo", json!({"message": format!("m{id}")}));
@@ -50,6 +50,54 @@ fn exit_idle_answers_first() {
 fn segv_dies_of_the_signal() {
     use std::os::unix::process::ExitStatusExt as _;
     assert_eq!(second("segv").exit_status().signal(), Some(11));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn alloc_takes_the_memory_and_keeps_it() {
+    let mut peer = Peer::initialized(&["--fault", "alloc@64"]);
+    let resident = |peer: &Peer| -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", peer.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+        line.unwrap()
+            .split_whitespace()
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap()
+    };
+    assert!(resident(&peer) < 64 << 10);
+    for id in 1..=3 {
+        echo(&mut peer, id);
+        assert_eq!(text(&peer.read()), format!("m{id}"));
+        assert!(
+            (64 << 10..128 << 10).contains(&resident(&peer)),
+            "call {id}"
+        );
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn alloc_dies_of_a_limit_before_the_execution() {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    use std::os::unix::process::ExitStatusExt as _;
+
+    let directory = tempfile::tempdir().unwrap();
+    let journal = directory.path().join("journal");
+    let mut peer = Peer::initialized(&["--fault", "alloc", "--journal", journal.to_str().unwrap()]);
+    // No core file: it aborts.
+    for (resource, most) in [(Resource::Core, 0), (Resource::As, 128 << 20)] {
+        let limit = Rlimit {
+            current: Some(most),
+            maximum: Some(most),
+        };
+        prlimit(Some(Pid::from_child(&peer.child)), resource, limit).unwrap();
+    }
+    echo(&mut peer, 1);
+    assert_eq!(peer.exit_status().signal(), Some(6));
+    assert!(peer.line().is_none());
+    assert_eq!(std::fs::read_to_string(&journal).unwrap(), "");
 }
 
 #[test]
@@ -128,6 +176,74 @@ fn no_newline_exit_leaves_a_whole_message_without_its_end() {
 }
 
 #[test]
+fn a_trickle_is_a_whole_answer_in_the_end() {
+    let mut peer = second("trickle");
+    echo(&mut peer, 3);
+    assert_eq!(text(&peer.read()), "m2");
+    assert_eq!(text(&peer.read()), "m3", "nothing gets in between");
+}
+
+#[test]
+fn a_trickle_has_begun_long_before_it_ends() {
+    use std::io::{Read as _, Write as _};
+
+    let mut server = command(&["--fault", "trickle"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut stdin, mut stdout) = (server.stdin.take().unwrap(), server.stdout.take().unwrap());
+    // All of it would take longer than we have patience.
+    let arguments = json!({"message": "x".repeat(10_000)});
+    let params = json!({"name": "echo", "arguments": arguments, "_meta": modern_meta()});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    stdin.write_all(format!("{call}\n").as_bytes()).unwrap();
+    stdout.read_exact(&mut [0]).unwrap();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let mut rest = Vec::new();
+    stdout.read_to_end(&mut rest).unwrap();
+    assert_ne!(rest.last(), Some(&b'\n'));
+}
+
+#[test]
+fn partial_lets_nothing_more_out_and_reads_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let journal = directory.path().join("journal");
+    let mut peer =
+        Peer::initialized(&["--fault", "partial", "--journal", journal.to_str().unwrap()]);
+    for id in 1..=3 {
+        echo(&mut peer, id);
+    }
+    wait_until("third execution", || {
+        let executed = std::fs::read_to_string(&journal).unwrap().lines().count();
+        (executed == 3).then_some(())
+    });
+    assert!(peer.is_alive());
+    peer.close_stdin();
+    let half = peer.line().unwrap();
+    let whole = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"m1"}]}}"#;
+    assert_eq!(half, whole[..whole.len() / 2]);
+    assert!(peer.line().is_none());
+    assert_eq!(peer.exit_code(), Some(0));
+}
+
+#[test]
+fn nul_and_surrogate_are_inside_a_string() {
+    for (fault, bytes) in [
+        ("nul", &b"bad \0 byte"[..]),
+        ("surrogate", br"bad \ud800 byte"),
+    ] {
+        let line = second(fault).line().unwrap();
+        assert!(
+            line.windows(bytes.len()).any(|window| window == bytes),
+            "{fault}"
+        );
+        assert!(serde_json::from_slice::<Value>(&line).is_err(), "{fault}");
+    }
+}
+
+#[test]
 fn bad_utf8_is_inside_a_string() {
     let line = second("bad-utf8").line().unwrap();
     assert_eq!(line.iter().filter(|byte| **byte == 0xff).count(), 1);
@@ -191,6 +307,56 @@ fn notification_flood_comes_before_the_answer() {
         );
     }
     assert_eq!(text(&peer.read()), "m2");
+}
+
+#[test]
+fn progress_flood_comes_before_the_answer_to_those_who_gave_a_token() {
+    assert_eq!(text(&second("progress-flood").read()), "m2");
+
+    let mut peer = Peer::initialized(&["--fault", "progress-flood"]);
+    let params =
+        json!({"name": "echo", "arguments": {"message": "m"}, "_meta": {"progressToken": "t"}});
+    peer.request(1, "tools/call", params);
+    for step in 1..=20_000 {
+        let progress = peer.read();
+        assert_eq!(progress["method"], "notifications/progress");
+        assert_eq!(
+            (
+                &progress["params"]["progressToken"],
+                &progress["params"]["progress"]
+            ),
+            (&json!("t"), &json!(step))
+        );
+    }
+    assert_eq!(text(&peer.read()), "m");
+}
+
+#[test]
+fn stdout_garbage_comes_once_before_the_answer_to_the_first_call() {
+    for (fault, lines) in [("stdout-garbage", 200), ("stdout-garbage@7", 7)] {
+        let mut peer = Peer::initialized(&["--fault", fault]);
+        assert_eq!(peer.ask(0, "ping", json!({}))["id"], 0);
+        echo(&mut peer, 1);
+        for _ in 0..lines {
+            let line = peer.line().unwrap();
+            assert!(serde_json::from_slice::<Value>(&line).is_err());
+        }
+        assert_eq!(text(&peer.read()), "m1");
+        echo(&mut peer, 2);
+        assert_eq!(text(&peer.read()), "m2");
+    }
+}
+
+#[test]
+fn list_storm_says_the_same_a_thousand_times_and_is_true() {
+    let mut peer = second("list-storm");
+    assert_eq!(text(&peer.read()), "m2");
+    for _ in 0..1_000 {
+        assert_eq!(peer.read()["method"], "notifications/tools/list_changed");
+    }
+    let list = peer.ask(3, "tools/list", json!({}));
+    let tools = list["result"]["tools"].as_array().unwrap();
+    assert_eq!(tools.last().unwrap()["name"], "extra_tool");
 }
 
 #[test]

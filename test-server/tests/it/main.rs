@@ -6,6 +6,7 @@ mod eras;
 mod faults;
 #[cfg(feature = "http")]
 mod http;
+mod options;
 mod questions;
 #[cfg(feature = "http")]
 mod site;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::faults::second;
-use crate::support::{Peer, modern_meta, text};
+use crate::support::{Peer, initialize_params, modern_meta, text};
 
 #[test]
 fn questions_are_put_during_the_call_and_the_answer_is_its_result() {
@@ -26,6 +26,35 @@ fn questions_are_put_during_the_call_and_the_answer_is_its_result() {
             (&answer["id"], text(&answer)),
             (&json!(2), &*json!({"result": {"mine": method}}).to_string())
         );
+    }
+}
+
+#[test]
+fn ask_init_waits_for_both_answers_whatever_they_are() {
+    let mut discover = json!({});
+    discover["_meta"] = modern_meta();
+    for (method, params) in [
+        ("initialize", initialize_params("2025-11-25")),
+        ("server/discover", discover),
+    ] {
+        let mut peer = Peer::start(&["--fault", "ask-init"]);
+        let ping = peer.ask(1, method, params);
+        let sampling = peer.read();
+        assert_eq!(
+            (&ping["method"], &sampling["method"]),
+            (&json!("ping"), &json!("sampling/createMessage"))
+        );
+        peer.send(&json!({"jsonrpc": "2.0", "id": sampling["id"], "error": {"code": -32601, "message": "no"}}));
+        assert_eq!(
+            peer.ask(2, "ping", json!({}))["id"],
+            2,
+            "{method}: one is not enough"
+        );
+        peer.send(&json!({"jsonrpc": "2.0", "id": ping["id"], "result": {}}));
+        let answer = peer.read();
+        assert_eq!(answer["id"], 1);
+        assert!(answer["result"]["capabilities"].is_object(), "{answer}");
+        assert!(peer.rest().is_empty());
     }
 }
 

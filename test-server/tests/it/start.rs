@@ -65,6 +65,14 @@ fn slow_start_starts() {
 }
 
 #[test]
+fn exit_after_ms_exits_with_9_whatever_else_it_does() {
+    for other in ["slow-start@600000", "ignore-term", "stop-reading"] {
+        let mut peer = Peer::start(&["--fault", "exit-after-ms@1", "--fault", other]);
+        assert_eq!(peer.exit_code(), Some(9), "{other}");
+    }
+}
+
+#[test]
 fn crlf_servers_begin_with_a_byte_order_mark() {
     let mut peer = Peer::start(&["--fault", "crlf"]);
     peer.request(1, "ping", json!({}));
