@@ -384,9 +384,9 @@ impl Server {
         let Some(group) = group else { return };
         debug!(server = self.config().name, %key, "its agent has gone");
         self.beat();
-        for member in group.iter().cloned() {
-            tokio::spawn(async move { member.end().await });
-        }
+        tokio::spawn(async move {
+            futures_util::future::join_all(group.iter().map(|member| member.end())).await;
+        });
     }
 
     /// Takes over a new configuration. Returns whether its processes had to be replaced.

@@ -1,5 +1,8 @@
 //! What is to be started: the program, its arguments, and a clean environment.
 
+mod lookup;
+
+use lookup::Kind;
 use std::{
     collections::BTreeMap,
     env,
@@ -30,11 +33,14 @@ const SAFE_VARIABLES: &[&str] = &[
     "XDG_STATE_HOME",
     "XDG_RUNTIME_DIR",
     // Windows
+    "USERNAME",
     "USERPROFILE",
     "APPDATA",
     "LOCALAPPDATA",
     "PROGRAMDATA",
     "PROGRAMFILES",
+    "PROGRAMFILES(X86)",
+    "PROGRAMW6432",
     "PATHEXT",
     "SYSTEMROOT",
     "SYSTEMDRIVE",
@@ -42,6 +48,7 @@ const SAFE_VARIABLES: &[&str] = &[
     "COMSPEC",
     "HOMEDRIVE",
     "HOMEPATH",
+    "OS",
     "NUMBER_OF_PROCESSORS",
     "PROCESSOR_ARCHITECTURE",
 ];
@@ -79,6 +86,23 @@ pub enum SpawnError {
     /// It is not executable.
     #[error("permission denied: {} is not executable by this user", .0.display())]
     NotExecutable(PathBuf),
+    /// It is a script or a document, which Windows does not start by itself, or a broken program.
+    #[error(
+        "{} is not a program for this system; for a script, the command is what runs it",
+        .0.display()
+    )]
+    NotAProgram(PathBuf),
+    /// A batch file reads its arguments from one line: what follows a line break would be lost.
+    #[error(
+        "argument {number} has a line break, which {} cannot be given: it is a batch file",
+        program.display()
+    )]
+    BatchArgument {
+        /// The batch file.
+        program: PathBuf,
+        /// Which argument, from one.
+        number: usize,
+    },
     /// The system refused.
     #[error("cannot start {}: {source}", program.display())]
     Io {
@@ -91,14 +115,29 @@ pub enum SpawnError {
 
 impl SpawnError {
     pub(super) fn from_io(spec: &SpawnSpec, program: &Path, source: io::Error) -> Self {
-        let missing_cwd = spec.cwd.as_ref().filter(|cwd| !cwd.is_dir());
-        match (source.kind(), missing_cwd) {
-            (_, Some(cwd)) => Self::NoSuchDirectory(cwd.clone()),
-            (io::ErrorKind::PermissionDenied, _) => Self::NotExecutable(program.to_owned()),
-            _ => Self::Io {
-                program: program.to_owned(),
-                source,
+        if let Some(cwd) = spec.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
+            return Self::NoSuchDirectory(cwd.clone());
+        }
+        let program = program.to_owned();
+        let has_break = |arg: &String| arg.contains(['\r', '\n']);
+        match (source.kind(), spec.args.iter().position(has_break)) {
+            // Std refuses this for batch files, and says no more than that something is wrong.
+            (io::ErrorKind::InvalidInput, Some(index)) if cfg!(windows) => Self::BatchArgument {
+                program,
+                number: index + 1,
             },
+            (io::ErrorKind::PermissionDenied, _) if cfg!(unix) => Self::NotExecutable(program),
+            _ if source.raw_os_error().is_some_and(is_no_program) => Self::NotAProgram(program),
+            _ => Self::Io { program, source },
+        }
+    }
+
+    /// A file was found that cannot be run.
+    fn refused(file: PathBuf) -> Self {
+        if cfg!(windows) {
+            Self::NotAProgram(file)
+        } else {
+            Self::NotExecutable(file)
         }
     }
 
@@ -109,22 +148,24 @@ impl SpawnError {
 
     /// Whether the system has no room for another process now, whichever it is.
     pub fn is_no_room(&self) -> bool {
-        // EMFILE and ENFILE have no kind of their own.
-        let out_of_files = |code| cfg!(unix) && matches!(code, 23 | 24);
         self.source().is_some_and(|source| {
             matches!(
                 source.kind(),
                 io::ErrorKind::WouldBlock
                     | io::ErrorKind::OutOfMemory
                     | io::ErrorKind::QuotaExceeded
-            ) || source.raw_os_error().is_some_and(out_of_files)
+            ) || source.raw_os_error().is_some_and(is_shortage)
         })
     }
 
     /// Whether the program is being written just now.
     pub fn is_busy(&self) -> bool {
-        self.source()
-            .is_some_and(|source| source.kind() == io::ErrorKind::ExecutableFileBusy)
+        // ERROR_SHARING_VIOLATION has no kind of its own.
+        let is_shared = |code| cfg!(windows) && code == 32;
+        self.source().is_some_and(|source| {
+            source.kind() == io::ErrorKind::ExecutableFileBusy
+                || source.raw_os_error().is_some_and(is_shared)
+        })
     }
 
     fn source(&self) -> Option<&io::Error> {
@@ -135,50 +176,79 @@ impl SpawnError {
     }
 }
 
-impl SpawnSpec {
-    /// The file to be run: the PATH of the server itself is searched, not the daemon's.
-    pub(super) fn find_program(&self) -> Result<PathBuf, SpawnError> {
-        let command = Path::new(&self.command);
-        if command.components().count() > 1 || self.command.contains(['/', '\\']) {
-            let program = match &self.cwd {
-                Some(cwd) => cwd.join(command),
-                None => command.to_owned(),
-            };
-            return first_file(&program).ok_or(SpawnError::NoSuchFile(program));
-        }
-        let path = self
-            .env
-            .get(OsStr::new("PATH"))
-            .cloned()
-            .unwrap_or_default();
-        let mut denied = None;
-        for dir in env::split_paths(&path).filter(|dir| dir.is_absolute()) {
-            let Some(program) = first_file(&dir.join(command)) else {
-                continue;
-            };
-            if super::platform::is_executable(&program) {
-                return Ok(program);
-            }
-            denied.get_or_insert(program);
-        }
-        Err(match denied {
-            Some(program) => SpawnError::NotExecutable(program),
-            None => SpawnError::NotOnPath {
-                command: self.command.clone(),
-                path,
-            },
-        })
+/// Shortages that have no kind of their own: ENFILE and EMFILE; on Windows open files, system
+/// resources, and the page file.
+fn is_shortage(code: i32) -> bool {
+    match code {
+        23 | 24 => cfg!(unix),
+        4 | 1450 | 1455 => cfg!(windows),
+        _ => false,
     }
 }
 
-/// The file itself, or with one of the endings that the platform runs.
-fn first_file(program: &Path) -> Option<PathBuf> {
-    super::platform::endings().iter().find_map(|ending| {
-        let mut name = program.as_os_str().to_owned();
-        name.push(ending);
-        let path = PathBuf::from(name);
-        path.is_file().then_some(path)
+/// ERROR_BAD_EXE_FORMAT and ERROR_EXE_MACHINE_TYPE_MISMATCH, whose texts speak of `%1`.
+fn is_no_program(code: i32) -> bool {
+    cfg!(windows) && matches!(code, 193 | 216)
+}
+
+impl SpawnSpec {
+    /// The file to be run: the PATH of the server itself is searched, not the daemon's.
+    pub(super) fn find_program(&self) -> Result<PathBuf, SpawnError> {
+        let endings = super::platform::endings(self.variable("PATHEXT"));
+        let command = Path::new(&self.command);
+        if command.components().count() > 1 || self.command.contains(['/', '\\']) {
+            let folder = self.cwd.clone().unwrap_or_default();
+            let missing = || SpawnError::NoSuchFile(folder.join(command));
+            let folders = std::slice::from_ref(&folder);
+            return lookup::first_program(&[&self.command], folders, &endings, kind)
+                .map_err(|other| other.map_or_else(missing, SpawnError::refused));
+        }
+        let path = self.variable("PATH").unwrap_or_default();
+        let folders: Vec<PathBuf> = env::split_paths(path)
+            .filter(|dir| dir.is_absolute())
+            .collect();
+        let missing = || SpawnError::NotOnPath {
+            command: self.command.clone(),
+            path: path.to_owned(),
+        };
+        lookup::first_program(&self.names(), &folders, &endings, kind)
+            .map_err(|other| other.map_or_else(missing, SpawnError::refused))
+    }
+
+    /// What the program may be called. Python for Windows comes as `python` alone.
+    fn names(&self) -> Vec<&str> {
+        let mut names = vec![self.command.as_str()];
+        if cfg!(windows) && self.command.eq_ignore_ascii_case("python3") {
+            names.push("python");
+        }
+        names
+    }
+
+    fn variable(&self, name: &str) -> Option<&OsStr> {
+        let mut env = self.env.iter();
+        env.find(|(other, _)| is_same_variable(other, OsStr::new(name)))
+            .map(|(_, value)| value.as_os_str())
+    }
+}
+
+fn kind(path: &Path) -> Option<Kind> {
+    let file = path.metadata().ok().filter(|file| file.is_file())?;
+    Some(if !super::platform::is_executable(path) {
+        Kind::Other
+    } else if file.len() == 0 {
+        Kind::Empty
+    } else {
+        Kind::Program
     })
+}
+
+/// On Windows it is `Path` as a rule, and `PATH` means the same.
+fn is_same_variable(one: &OsStr, other: &OsStr) -> bool {
+    if cfg!(windows) {
+        one.eq_ignore_ascii_case(other)
+    } else {
+        one == other
+    }
 }
 
 /// The environment of a server: what is safe, what its config passes through, what it sets.
@@ -188,13 +258,7 @@ pub fn environment(
     set: &BTreeMap<String, String>,
 ) -> BTreeMap<OsString, OsString> {
     let wanted = |name: &OsStr| {
-        let is = |other: &str| {
-            if cfg!(windows) {
-                name.eq_ignore_ascii_case(other)
-            } else {
-                name == other
-            }
-        };
+        let is = |other: &str| is_same_variable(name, OsStr::new(other));
         SAFE_VARIABLES.iter().any(|safe| is(safe)) || passed.iter().any(|name| is(name))
     };
     let mut env: BTreeMap<OsString, OsString> = ours
@@ -202,7 +266,10 @@ pub fn environment(
         // A value that begins like a function is how a shell was once tricked.
         .filter(|(name, value)| wanted(name) && !value.as_encoded_bytes().starts_with(b"()"))
         .collect();
-    env.extend(set.iter().map(|(name, value)| (name.into(), value.into())));
+    for (name, value) in set {
+        env.retain(|other, _| !is_same_variable(other, OsStr::new(name)));
+        env.insert(name.into(), value.into());
+    }
     env
 }
 

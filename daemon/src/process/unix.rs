@@ -5,6 +5,7 @@ use super::{command::SpawnSpec, cookie, guardian};
 use super::{oom, reaper};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
+    ffi::OsStr,
     io,
     os::unix::process::ExitStatusExt as _,
     path::Path,
@@ -173,8 +174,9 @@ fn signal_name(signal: i32) -> Option<&'static str> {
     })
 }
 
-pub(super) fn endings() -> Vec<String> {
-    vec![String::new()]
+/// A name is the whole name here.
+pub(super) fn endings(_pathext: Option<&OsStr>) -> Vec<String> {
+    Vec::new()
 }
 
 pub(super) fn is_executable(path: &Path) -> bool {
