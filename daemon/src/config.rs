@@ -1,6 +1,7 @@
 //! What is configured: which servers there are, and what starts them.
 
 mod file;
+pub mod watch;
 
 use crate::{
     process::{SpawnSpec, environment},
@@ -150,6 +151,12 @@ impl Config {
             Some(file) => file::read(file),
             None => Self::load(asked),
         }
+    }
+
+    /// The file that it would be read from again.
+    pub fn file(&self, asked: Option<&Path>) -> Option<PathBuf> {
+        let own = self.files.first().cloned();
+        own.or_else(|| asked.map(Path::to_owned)).or_else(user_file)
     }
 
     /// The built-in demo, for a first look.

@@ -12,6 +12,8 @@ pub use windows::{raise_file_limit, signals};
 
 pub mod systemd;
 
+use std::{io, path::Path};
+
 /// What the system wants of us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
@@ -30,4 +32,13 @@ pub fn memory_bytes() -> u64 {
         .and_then(|pages| pages.parse::<u64>().ok())
         .unwrap_or(0)
         * PAGE
+}
+
+/// A folder of the user's own.
+pub fn make_private(folder: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
 }

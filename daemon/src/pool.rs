@@ -11,7 +11,7 @@ pub use server::{Admission, Member, Server};
 use crate::{
     config::{Config, ServerConfig},
     nearest::nearest,
-    supervisor::{limiter::Limiter, machine::Command},
+    supervisor::{limiter::Limiter, log::file::LogFolder, machine::Command},
 };
 use nexus_proto::reason::{Failure, Reason};
 use parking_lot::RwLock;
@@ -51,6 +51,7 @@ impl Pool {
                 limiter: Arc::new(Limiter::for_this_machine()),
                 pulse: Arc::new(watch::channel(0).0),
                 shelf: state.map(|state| Shelf::new(state.join("lists"))),
+                logs: state.map(|state| LogFolder::new(&state.join("logs"))),
             },
         }
     }

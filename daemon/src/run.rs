@@ -4,7 +4,7 @@ use crate::{
     api::{self, Context},
     args::Args,
     catalog::Catalog,
-    config::Config,
+    config::{Config, watch::FileWatch},
     face::door,
     platform::{
         self, Wish,
@@ -31,6 +31,9 @@ const DRAIN: Duration = Duration::from_secs(10);
 
 /// How long all servers together may take to end: the whole stop ladder, and a little.
 const STOP_SERVERS: Duration = Duration::from_secs(6);
+
+/// A configuration that has not been touched for so long has been written.
+const WRITING: Duration = Duration::from_millis(250);
 
 /// How long answers may take to be written at the very end.
 const CLOSE_API: Duration = Duration::from_millis(500);
@@ -141,6 +144,7 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
     };
     tokio::select! {
         () = listen_to_signals => {}
+        () = reload_when_written(&context) => {}
         () = stop_when_asked(&shutdown, &router, &pool) => {}
     }
 
@@ -231,6 +235,25 @@ async fn reload(context: &Context) {
         ),
     }
     systemd::tell(Notice::Ready);
+}
+
+/// Reads the configuration again whenever somebody has written it.
+async fn reload_when_written(context: &Context) {
+    let file = context.config.read().file(context.config_file.as_deref());
+    let watch = file.map(|file| FileWatch::new(&file));
+    let mut watch = match watch {
+        Some(Ok(watch)) => watch,
+        watch => {
+            if let Some(Err(error)) = watch {
+                info!(%error, "changes of the configuration are not seen: `nexusctl reload` reads it");
+            }
+            return std::future::pending().await;
+        }
+    };
+    loop {
+        watch.changed(WRITING).await;
+        reload(context).await;
+    }
 }
 
 async fn keep_systemd_informed(pool: Arc<Pool>) {

@@ -66,7 +66,7 @@ pub(super) fn server(server: &Server) -> v1::Server {
             at: Some(timestamp(past.at)),
         }),
         next_try: status.next_try.map(timestamp),
-        warnings: warnings(&lists, &members),
+        warnings: warnings(server, &lists, &members),
         latency: status.latency.and_then(|after| after.try_into().ok()),
         instances,
         memory_bytes: None,
@@ -108,13 +108,19 @@ fn rank(status: &Status) -> u8 {
     }
 }
 
-fn warnings(lists: &Lists, members: &[Arc<Member>]) -> Vec<String> {
+fn warnings(server: &Server, lists: &Lists, members: &[Arc<Member>]) -> Vec<String> {
     let mut warnings = match &lists.tools {
         Some(list) => list.warnings.clone(),
         None => Vec::new(),
     };
     if let Some(error) = &lists.error {
         warnings.push(format!("its tools could not be listed: {error}"));
+    }
+    if server.log().lost() > 0 {
+        let lost = server.log().lost();
+        warnings.push(format!(
+            "{lost} lines that it logged did not reach the disk"
+        ));
     }
     for member in members {
         let status = member.current();

@@ -2,7 +2,7 @@
 
 use super::Wish;
 use futures_util::{Stream, StreamExt as _};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::io;
 
 /// Lets us have as many files open as we are allowed to: each client is one, each server three.
@@ -24,9 +24,14 @@ pub fn raise_file_limit() {
 
 /// What the signals that arrive ask for.
 pub fn signals() -> io::Result<impl Stream<Item = Wish> + Unpin> {
-    let signals = signal_hook_tokio::Signals::new([SIGTERM, SIGINT, SIGQUIT, SIGHUP])?;
-    Ok(signals.map(|signal| match signal {
-        SIGHUP => Wish::Reload,
-        _ => Wish::Stop,
+    let heard = [SIGTERM, SIGINT, SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2];
+    let signals = signal_hook_tokio::Signals::new(heard)?;
+    Ok(signals.filter_map(|signal| {
+        std::future::ready(match signal {
+            SIGHUP => Some(Wish::Reload),
+            // What others take as a wish to open their logs anew must not be our end.
+            SIGUSR1 | SIGUSR2 => None,
+            _ => Some(Wish::Stop),
+        })
     }))
 }

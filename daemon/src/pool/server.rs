@@ -13,7 +13,7 @@ use crate::{
         Common, Instance, InstanceSpec,
         limiter::Limiter,
         lists::{ListBoard, Lists},
-        log::LogRing,
+        log::{LogRing, file::LogFolder},
         machine::{Command, Outcome, State},
         status::{Readiness, Status},
     },
@@ -50,6 +50,7 @@ pub(super) struct Surroundings {
     pub(super) limiter: Arc<Limiter>,
     pub(super) pulse: Arc<watch::Sender<u64>>,
     pub(super) shelf: Option<Shelf>,
+    pub(super) logs: Option<LogFolder>,
 }
 
 /// One server.
@@ -96,6 +97,8 @@ impl Server {
             .as_ref()
             .map(|shelf| shelf.read(&config.identity()))
             .unwrap_or_default();
+        let logs = surroundings.logs.as_ref();
+        let log = logs.map(|logs| logs.file(config.slug.as_str()));
         let server = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             config: RwLock::new(Arc::new(config)),
@@ -103,7 +106,7 @@ impl Server {
             common: Common {
                 limiter: Arc::clone(&surroundings.limiter),
                 lists: Arc::new(ListBoard::new(kept)),
-                log: Arc::new(LogRing::new()),
+                log: Arc::new(LogRing::new(log)),
                 held: Arc::new(AtomicBool::new(false)),
             },
             surroundings,

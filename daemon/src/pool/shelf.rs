@@ -72,7 +72,7 @@ impl Shelf {
         let Some(text) = print(server, lists) else {
             return Ok(()); // nothing is known yet
         };
-        make_private(&self.folder)?;
+        crate::platform::make_private(&self.folder)?;
         let path = self.path(identity);
         let draft = path.with_extension("new");
         write_through(&draft, &text)?;
@@ -155,15 +155,6 @@ fn write_through(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut file = options.open(path)?;
     file.write_all(text)?;
     file.sync_all()
-}
-
-/// A folder of the user's own.
-fn make_private(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 #[cfg(test)]

@@ -1,5 +1,9 @@
-//! What a server writes to its standard error: always read, the last of it kept.
+//! What a server writes to its standard error: always read, the last of it kept, all of it written to
+//! a file as far as that is bearable.
 
+pub mod file;
+
+use file::LogFile;
 use parking_lot::Mutex;
 use std::{collections::VecDeque, sync::Arc, time::SystemTime};
 use tokio::sync::broadcast;
@@ -40,6 +44,7 @@ pub struct LogLine {
 #[derive(Debug)]
 pub struct LogRing {
     kept: Mutex<Kept>,
+    file: Option<LogFile>,
 }
 
 #[derive(Debug)]
@@ -51,9 +56,10 @@ struct Kept {
 }
 
 impl LogRing {
-    /// An empty one.
-    pub fn new() -> Self {
+    /// An empty one, which is also written to a file.
+    pub fn new(file: Option<LogFile>) -> Self {
         Self {
+            file,
             kept: Mutex::new(Kept {
                 lines: VecDeque::new(),
                 bytes: 0,
@@ -69,6 +75,9 @@ impl LogRing {
             at: SystemTime::now(),
             source,
         });
+        if let Some(file) = &self.file {
+            file.push(&line);
+        }
         let mut kept = self.kept.lock();
         kept.bytes += line.text.len() + OVERHEAD;
         kept.lines.push_back(Arc::clone(&line));
@@ -82,6 +91,11 @@ impl LogRing {
         {
             kept.followers = None;
         }
+    }
+
+    /// How many lines did not reach the file.
+    pub fn lost(&self) -> u64 {
+        self.file.as_ref().map_or(0, LogFile::lost)
     }
 
     /// The last `n` lines of one process.
@@ -105,12 +119,6 @@ impl LogRing {
     }
 }
 
-impl Default for LogRing {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_oldest_lines_are_forgotten() {
-        let ring = LogRing::new();
+        let ring = LogRing::new(None);
         for i in 0..10_000 {
             ring.push(source(1), format!("line {i} {}", "x".repeat(100)));
         }
@@ -136,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_tail_is_of_one_process_only() {
-        let ring = LogRing::new();
+        let ring = LogRing::new(None);
         ring.push(source(1), "old".into());
         ring.push(source(2), "a".into());
         ring.push(source(2), "b".into());
@@ -147,7 +155,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_follower_gets_what_was_and_what_comes() {
-        let ring = LogRing::new();
+        let ring = LogRing::new(None);
         ring.push(source(1), "before".into());
         let (lines, mut news) = ring.follow(10);
         ring.push(source(1), "after".into());
