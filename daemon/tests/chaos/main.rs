@@ -72,6 +72,14 @@ fn run(_: &Options) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+/// A run that waits for something that does not come is ended, and its daemon with it.
+#[cfg(target_os = "linux")]
+async fn bounded(run: impl Future<Output = Vec<String>>) -> Vec<String> {
+    const LONGEST: std::time::Duration = std::time::Duration::from_secs(300);
+    let ended = tokio::time::timeout(LONGEST, run).await;
+    ended.unwrap_or_else(|_| vec![format!("a run did not end within {LONGEST:?}")])
+}
+
 #[cfg(target_os = "linux")]
 fn run(options: &Options) -> ExitCode {
     falsified::must_be_found();
@@ -83,13 +91,13 @@ fn run(options: &Options) -> ExitCode {
     let mut problems = Vec::new();
     runtime.block_on(async {
         if options.wants("chaos") {
-            problems.extend(storm::run(options).await);
+            problems.extend(bounded(storm::run(options)).await);
         }
         if options.wants("kill-server") {
-            problems.extend(kill_server::run(options).await);
+            problems.extend(bounded(kill_server::run(options)).await);
         }
         if options.wants("kill-daemon") {
-            problems.extend(kill_daemon::run(options).await);
+            problems.extend(bounded(kill_daemon::run(options)).await);
         }
     });
     if problems.is_empty() {

@@ -46,7 +46,7 @@ const MIXED: &[(&str, &str, bool)] = &[
     ("plain-b", "", false),
     ("crlf", "--fault crlf", false),
     ("legacy", "--era legacy", false),
-    ("modern", "--era modern", false),
+    ("plain-c", "", false),
     ("exit", "--fault exit@400", false),
     ("exit-idle", "--fault exit-idle@350", false),
     ("segv", "--fault segv@450", false),
