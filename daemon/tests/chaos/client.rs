@@ -24,9 +24,6 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-/// How long a call may take whose client has nothing else in mind.
-const PATIENCE: Duration = Duration::from_secs(2);
-
 /// More than the daemon takes.
 const OVERSIZE: usize = 17 << 20;
 
@@ -37,6 +34,8 @@ pub(crate) struct Load {
     pub(crate) answers: HashMap<String, Answers>,
     /// Between two calls, in µs.
     pub(crate) pause: RangeInclusive<u64>,
+    /// How long a call may take.
+    pub(crate) patience: Duration,
     /// Whether the clients misbehave too.
     pub(crate) rough: bool,
     pub(crate) epoch: Instant,
@@ -290,7 +289,7 @@ impl Client {
                 Manner::ShortDeadline => Some(self.dice.micros(0..=5000)),
                 Manner::Oversize => Some(Duration::from_secs(20)),
                 _ if leaves => None,
-                _ => Some(PATIENCE),
+                _ => Some(self.load.patience),
             },
             leave_after: self.dice.micros(0..=30_000),
         }

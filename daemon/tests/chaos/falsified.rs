@@ -1,7 +1,12 @@
 //! Histories that are wrong in one way each: a checker that does not object to them is worth nothing.
 
-use crate::history::{Entry, Execution, Failed, Invocation, Outcome, What, Wrong, check};
+use crate::history::{Entry, Execution, Failed, Invocation, Outcome, Rules, What, Wrong, check};
 use std::time::Duration;
+
+const RULES: Rules = Rules {
+    daemon_ends: false,
+    deadlines: false,
+};
 
 type Falsification = (&'static str, Wrong, fn(&mut History));
 
@@ -19,6 +24,9 @@ pub(crate) fn must_be_found() {
     let falsifications: &[Falsification] = &[
         ("an outcome is missing", Wrong::Lost, |h| {
             h.entries.retain(|e| !(e.nonce == "a" && e.is_outcome()));
+        }),
+        ("an outcome came at the deadline only", Wrong::Lost, |h| {
+            h.set("lost", failed("DEADLINE", true));
         }),
         ("an outcome came twice", Wrong::TwoOutcomes, |h| {
             let again = h.entries.iter().find(|e| e.is_outcome()).cloned();
@@ -59,7 +67,7 @@ pub(crate) fn must_be_found() {
             h.executions.push(ran("nobody", "one", "echo"));
         }),
         ("what must be refused ran", Wrong::Ghost, |h| {
-            h.set("refused", failed("DEADLINE", true));
+            h.set("refused", failed("SERVER_STOPPED", true));
             h.executions.push(ran("refused", "one", "none"));
         }),
         ("what must be refused succeeded", Wrong::Ghost, |h| {
@@ -145,7 +153,7 @@ fn good() -> History {
 
 impl History {
     fn wrongs(&self) -> Vec<Wrong> {
-        let violations = check(&self.entries, &self.executions, false);
+        let violations = check(&self.entries, &self.executions, RULES);
         violations.into_iter().map(|v| v.wrong).collect()
     }
 

@@ -97,12 +97,17 @@ const OF_THE_DAEMON: &[&str] = &["DISCONNECTED", "UNREACHABLE", "SHUTTING_DOWN"]
 /// Which errors have no business anywhere.
 const OF_NOBODY: &[&str] = &["INTERNAL", "PROTOCOL", "CONFIG_INVALID", "OTHER"];
 
-/// Compares. `daemon_ends`: the daemon itself is killed in this run.
-pub(crate) fn check(
-    entries: &[Entry],
-    executions: &[Execution],
-    daemon_ends: bool,
-) -> Vec<Violation> {
+/// What may happen in a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rules {
+    /// The daemon itself is killed.
+    pub(crate) daemon_ends: bool,
+    /// Servers hang, or clients are in a hurry: else a call that ends at its deadline was forgotten.
+    pub(crate) deadlines: bool,
+}
+
+/// Compares.
+pub(crate) fn check(entries: &[Entry], executions: &[Execution], rules: Rules) -> Vec<Violation> {
     let mut calls: BTreeMap<&str, Call<'_>> = BTreeMap::new();
     for entry in entries {
         let call = calls.entry(&entry.nonce).or_default();
@@ -130,7 +135,7 @@ pub(crate) fn check(
             let text = format!("{wrong:?}: {nonce}: {text}");
             violations.push(Violation { wrong, text });
         };
-        call.check(&owners, daemon_ends, &mut found);
+        call.check(&owners, rules, &mut found);
     }
     violations
 }
@@ -147,7 +152,7 @@ impl Call<'_> {
     fn check(
         &self,
         owners: &HashMap<&str, &str>,
-        daemon_ends: bool,
+        rules: Rules,
         found: &mut impl FnMut(Wrong, String),
     ) {
         let [(client, invocation)] = self.invocations[..] else {
@@ -243,7 +248,10 @@ impl Call<'_> {
                         format!("{server}.{tool} ran in {pid}, but: {reason}: {message}"),
                     );
                 }
-                if let Some(why) = unexplained(failed, daemon_ends) {
+                if !rules.deadlines && ["DEADLINE", "TIMEOUT"].contains(&reason.as_str()) {
+                    found(Wrong::Lost, format!("{server}.{tool}: {message}"));
+                }
+                if let Some(why) = unexplained(failed, rules) {
                     found(
                         Wrong::Unexplained,
                         format!("{server}.{tool}: {why}: {reason}: {message}"),
@@ -254,12 +262,12 @@ impl Call<'_> {
     }
 }
 
-fn unexplained(failed: &Failed, daemon_ends: bool) -> Option<&'static str> {
+fn unexplained(failed: &Failed, rules: Rules) -> Option<&'static str> {
     let reason = failed.reason.as_str();
     if reason.is_empty() || failed.message.is_empty() {
         return Some("says nothing");
     }
-    if OF_NOBODY.contains(&reason) || !daemon_ends && OF_THE_DAEMON.contains(&reason) {
+    if OF_NOBODY.contains(&reason) || !rules.daemon_ends && OF_THE_DAEMON.contains(&reason) {
         return Some("has no business here");
     }
     if reason == "SERVER_EXITED" && failed.exit.is_none() {

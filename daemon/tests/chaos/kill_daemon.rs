@@ -2,6 +2,7 @@
 
 use crate::{
     dice::Dice,
+    history::Rules,
     options::Options,
     processes::{self, Identity},
     recovery::quantile,
@@ -91,7 +92,10 @@ pub(crate) async fn run(options: &Options) -> Vec<String> {
         seed: options.seed,
         entries,
         executions: roster.executions(),
-        daemon_ends: true,
+        rules: Rules {
+            daemon_ends: true,
+            deadlines: true,
+        },
         tally: &load.tally,
         kills: Vec::new(),
         starts: None,

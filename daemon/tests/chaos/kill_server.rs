@@ -2,6 +2,7 @@
 
 use crate::{
     dice::Dice,
+    history::Rules,
     options::Options,
     processes::Target,
     recovery::{Kill, Starts},
@@ -13,7 +14,7 @@ use crate::{
 };
 use nexus_client::{ServerState, Wait};
 use rustix::process::Signal;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 
 pub(crate) async fn run(options: &Options) -> Vec<String> {
@@ -31,7 +32,8 @@ pub(crate) async fn run(options: &Options) -> Vec<String> {
     let names = roster.names();
     let (name, answers) = (names[0].as_str(), storm::learn(&nexus, &names).await);
     let before = Holding::of(&daemon);
-    let load = storm::load(options.seed, daemon.home.socket(), answers, 0..=1000, false);
+    let mut load = storm::load(options.seed, daemon.home.socket(), answers, 0..=1000, false);
+    load.patience = Duration::from_secs(20);
     let load = Arc::new(load);
     let clients = storm::spawn(&load, clients);
 
@@ -74,7 +76,10 @@ pub(crate) async fn run(options: &Options) -> Vec<String> {
         seed: options.seed,
         entries,
         executions: roster.executions(),
-        daemon_ends: false,
+        rules: Rules {
+            daemon_ends: false,
+            deadlines: false,
+        },
         tally: &load.tally,
         kills,
         starts: Some(starts),

@@ -1,7 +1,7 @@
 //! What is printed.
 
 use crate::{
-    history::{Entry, Execution, Outcome, Violation, What, Wrong, check},
+    history::{Entry, Execution, Outcome, Rules, Violation, What, Wrong, check},
     recovery::{Kill, Starts, quantile, recoveries},
     rest::Rest,
 };
@@ -50,7 +50,7 @@ pub(crate) struct Report<'a> {
     pub(crate) seed: u64,
     pub(crate) entries: Vec<Entry>,
     pub(crate) executions: Vec<Execution>,
-    pub(crate) daemon_ends: bool,
+    pub(crate) rules: Rules,
     pub(crate) tally: &'a Tally,
     pub(crate) kills: Vec<Kill>,
     pub(crate) starts: Option<Starts>,
@@ -60,7 +60,7 @@ pub(crate) struct Report<'a> {
 impl Report<'_> {
     /// Checks and prints; what is wrong is returned.
     pub(crate) fn print(self) -> Vec<String> {
-        let violations = check(&self.entries, &self.executions, self.daemon_ends);
+        let violations = check(&self.entries, &self.executions, self.rules);
         println!("{}: {}", self.name, self.line(&violations));
         self.tally.print();
         self.print_outcomes();
@@ -91,7 +91,7 @@ impl Report<'_> {
         format!(
             "faults={} calls={calls} ok={ok} errors={errors} left={left} executions={} lost={} dup_outcome={} \
              dup_exec={} misrouted={} damaged={} ghosts={} denied={} unexplained={} in_flight={} uncancelled={} \
-             orphans={} zombies={} fd_delta={} rss_delta_mb={:.1} recovery_p50={} recovery_p99={} seed={}",
+             orphans={} zombies={} proc_delta={} fd_delta={} rss_delta_mb={:.1} recovery_p50={} recovery_p99={} seed={}",
             self.tally.total(),
             self.executions.len(),
             of(Wrong::Lost),
@@ -106,6 +106,7 @@ impl Report<'_> {
             rest.uncancelled,
             rest.orphans,
             rest.zombies,
+            rest.process_delta,
             rest.fd_delta,
             rest.rss_delta,
             ratio(0.5),

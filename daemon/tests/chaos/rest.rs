@@ -1,6 +1,9 @@
 //! After the load: everything is as it was before, and in the end nothing is left.
 
-use crate::{processes, support::Daemon};
+use crate::{
+    processes::{self, Target},
+    support::Daemon,
+};
 use nexus_client::{Nexus, ServerState, Wait};
 use rustix::process::Signal;
 use serde_json::json;
@@ -18,6 +21,8 @@ const FD_SLACK: i64 = 4;
 pub(crate) struct Holding {
     files: i64,
     memory: f64,
+    /// It, and all that it started.
+    processes: i64,
 }
 
 impl Holding {
@@ -26,6 +31,7 @@ impl Holding {
         Self {
             files: processes::open_files(pid),
             memory: processes::memory(pid),
+            processes: processes::of_home(daemon.home.path(), None).len() as i64,
         }
     }
 }
@@ -39,6 +45,8 @@ pub(crate) struct Rest {
     pub(crate) zombies: usize,
     pub(crate) orphans: usize,
     pub(crate) fd_delta: i64,
+    /// More than before are strays.
+    pub(crate) process_delta: i64,
     pub(crate) rss_delta: f64,
     pub(crate) problems: Vec<String>,
 }
@@ -104,13 +112,17 @@ pub(crate) async fn look(
         let waiting: u32 = of_servers.iter().map(|server| server.in_flight).sum();
         rest.in_flight = status.map_or(u32::MAX, |status| status.calls_in_flight.max(waiting));
         let processes = processes::of_home(&home, None);
+        rest.process_delta = processes.len() as i64 - before.processes;
         rest.uncancelled = processes
             .iter()
             .map(|pid| processes::calls_under_way(*pid))
             .sum();
         rest.zombies = processes::zombies(pid);
         rest.fd_delta = processes::open_files(pid) - before.files;
-        let good = rest.in_flight == 0 && rest.uncancelled == 0 && rest.zombies == 0;
+        let good = rest.in_flight == 0
+            && rest.uncancelled == 0
+            && rest.zombies == 0
+            && rest.process_delta == 0;
         if good && rest.fd_delta.abs() <= FD_SLACK || started.elapsed() > PATIENCE {
             break;
         }
@@ -136,6 +148,10 @@ pub(crate) async fn look(
             rest.fd_delta.abs() > FD_SLACK,
             "the daemon has other files open than before",
         ),
+        (
+            rest.process_delta != 0,
+            "there are other processes than before",
+        ),
         (rest.orphans > 0, "processes were left behind"),
     ];
     for (_, problem) in bad.iter().filter(|(is_so, _)| *is_so) {
@@ -156,13 +172,21 @@ async fn ended(daemon: &mut Daemon) -> Option<bool> {
     None
 }
 
-/// How many processes of a home are left. One that was just killed has a moment to go.
+/// How many processes of a home are left, which are then ended. One that was just killed has a moment
+/// to go.
 pub(crate) async fn left(home: &std::path::Path) -> usize {
     let started = Instant::now();
     loop {
-        let left = processes::of_home(home, None).len();
-        if left == 0 || started.elapsed() > Duration::from_secs(1) {
-            return left;
+        let left = processes::of_home(home, None);
+        if left.is_empty() || started.elapsed() > Duration::from_secs(1) {
+            for pid in &left {
+                if let Some(stray) = Target::of(*pid)
+                    && processes::of_home(home, None).contains(pid)
+                {
+                    stray.signal(Signal::KILL);
+                }
+            }
+            return left.len();
         }
         sleep(Duration::from_millis(10)).await;
     }

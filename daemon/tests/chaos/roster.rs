@@ -41,7 +41,7 @@ const MIXED: &[(&str, &str, bool)] = &[
         "--fault hang@40 --fault hang@160 --fault dup-response@20 --fault string-id@60",
         false,
     ),
-    ("wrapped", "", true),
+    ("wrapped", "--fault grandchild@600", true),
     ("banner", "--fault banner", false),
     ("plain-b", "", false),
     ("crlf", "--fault crlf", false),

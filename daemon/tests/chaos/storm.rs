@@ -2,7 +2,7 @@
 
 use crate::{
     client::{Answers, Client, Load},
-    history::Entry,
+    history::{Entry, Rules},
     injector::Injector,
     options::Options,
     processes::Target,
@@ -26,6 +26,9 @@ use tokio::{
     time::{Instant, timeout},
 };
 
+/// How long a call may take whose client has nothing else in mind.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 pub(crate) async fn run(options: &Options) -> Vec<String> {
     let (servers, clients, seconds) = if options.long {
         (20, 200, 60)
@@ -34,7 +37,7 @@ pub(crate) async fn run(options: &Options) -> Vec<String> {
     };
     // Calls and faults, each with a pause between two of about this.
     let (call, fault) = if options.long {
-        (0..=120_000, 20..=120)
+        (0..=120_000, 10..=80)
     } else {
         (0..=10_000, 20..=80)
     };
@@ -74,7 +77,10 @@ pub(crate) async fn run(options: &Options) -> Vec<String> {
         seed: options.seed,
         entries,
         executions: roster.executions(),
-        daemon_ends: false,
+        rules: Rules {
+            daemon_ends: false,
+            deadlines: true,
+        },
         tally: &load.tally,
         kills,
         starts: Some(starts),
@@ -107,6 +113,7 @@ pub(crate) fn load(
         servers,
         answers,
         pause,
+        patience: PATIENCE,
         rough,
         epoch: Instant::now(),
         seed,
