@@ -28,6 +28,10 @@ doc:
 bench:
     cargo bench -p nexusd --bench call
 
+# everything goes wrong at once, for minutes; `just chaos --seed N --only kill-daemon`
+chaos *args:
+    cargo test -p nexusd --release --test chaos -- --long {{args}}
+
 # licences, advisories, duplicates (needs cargo-deny)
 deny:
     cargo deny check
