@@ -27,6 +27,10 @@ pub struct Args {
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub log_format: LogFormat,
 
+    /// Do not read the configuration again when its file is written; `nexusctl reload` still does
+    #[arg(long)]
+    pub no_watch: bool,
+
     /// Check the configuration, print what is wrong with it, and end
     #[arg(long)]
     pub check: bool,
@@ -44,7 +48,7 @@ Examples:
   nexusd                              serve ~/.config/nexus/mcp.json, or a built-in demo
   nexusd --config ./mcp.json          serve another file
   nexusd --check                      is the configuration good?
-  kill -HUP $(pidof nexusd)           read the configuration again
+  kill -HUP $(pidof nexusd)           read the configuration again, now
 
 Then, in another terminal:
   nexusctl tools                      what is there?

@@ -144,7 +144,7 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
     };
     tokio::select! {
         () = listen_to_signals => {}
-        () = reload_when_written(&context) => {}
+        () = reload_when_written(&context), if !args.no_watch => {}
         () = stop_when_asked(&shutdown, &router, &pool) => {}
     }
 

@@ -38,7 +38,6 @@ pub struct LineSplitter {
     max: usize,
     /// An oversized line whose end has not come yet.
     oversized: Option<Oversized>,
-    at_start: bool,
 }
 
 #[derive(Debug)]
@@ -56,7 +55,6 @@ impl LineSplitter {
             scanned: 0,
             max,
             oversized: None,
-            at_start: true,
         }
     }
 
@@ -85,7 +83,7 @@ impl LineSplitter {
             }
             let mut line = self.buffer.split_to(end + 1).freeze();
             line.truncate(end);
-            if let Some(line) = self.tidy(line) {
+            if let Some(line) = Self::tidy(line) {
                 return Some(line);
             }
         }
@@ -104,12 +102,13 @@ impl LineSplitter {
         }
         let rest = self.buffer.split().freeze();
         self.scanned = 0;
-        self.tidy(rest)
+        Self::tidy(rest)
     }
 
-    fn tidy(&mut self, mut line: Bytes) -> Option<Line> {
+    fn tidy(mut line: Bytes) -> Option<Line> {
         const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-        if std::mem::take(&mut self.at_start) && line.starts_with(BYTE_ORDER_MARK) {
+        // Not only at the very start: a banner may have come before it, from somebody else.
+        if line.starts_with(BYTE_ORDER_MARK) {
             line.advance(BYTE_ORDER_MARK.len());
         }
         if line.last() == Some(&b'\r') {

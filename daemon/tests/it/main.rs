@@ -9,6 +9,7 @@ mod faults;
 mod health;
 mod lifecycle;
 mod orphans;
+mod pool;
 mod reload;
 mod support;
 mod wire;

@@ -47,6 +47,8 @@ impl Home {
     /// `nexusd`, as it would be started in this home.
     pub(crate) fn nexusd(&self) -> Command {
         let mut command = Command::new(NEXUSD);
+        // A test says itself when a configuration is read again, but for the one that is about that.
+        command.arg("--no-watch");
         let run = self.path().join("run");
         fs::create_dir_all(&run).unwrap();
         command
@@ -64,7 +66,13 @@ impl Home {
     }
 
     pub(crate) fn start(self) -> Daemon {
-        let child = self.nexusd().spawn().unwrap();
+        let command = self.nexusd();
+        self.start_as(command)
+    }
+
+    /// Starts a daemon in a way of one's own.
+    pub(crate) fn start_as(self, mut command: Command) -> Daemon {
+        let child = command.spawn().unwrap();
         Daemon::of(self, child)
     }
 }
@@ -83,6 +91,14 @@ pub(crate) fn servers(servers: &[(&str, Value)]) -> Value {
         .map(|(name, server)| ((*name).to_owned(), server.clone()))
         .collect();
     json!({ "mcpServers": map })
+}
+
+/// The same, with more keys in its configuration.
+pub(crate) fn test_server_with(args: &[&str], keys: Value) -> Value {
+    let mut server = test_server(args);
+    let more = keys.as_object().unwrap().clone();
+    server.as_object_mut().unwrap().extend(more);
+    server
 }
 
 /// A daemon with one test server, `t`.
@@ -148,6 +164,13 @@ impl Daemon {
             .unwrap()
     }
 
+    /// Ends it, and gives its home back.
+    pub(crate) fn end(mut self) -> Home {
+        self.signal(Signal::TERM);
+        assert!(self.ended().success());
+        std::mem::replace(&mut self.home, Home::new())
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
@@ -198,6 +221,32 @@ pub(crate) async fn server_when(
     match tokio::time::timeout(PATIENCE, watch).await {
         Ok(server) => server,
         Err(_) => panic!("never so: {:?}", nexus.servers().get(name).await),
+    }
+}
+
+/// The same for what is no change of state, such as calls under way: looks again and again.
+pub(crate) async fn server_until(
+    nexus: &Nexus,
+    name: &str,
+    good: impl Fn(&Server) -> bool,
+) -> Server {
+    let started = tokio::time::Instant::now();
+    loop {
+        let server = nexus.servers().get(name).await.unwrap();
+        if good(&server) {
+            return server;
+        }
+        assert!(started.elapsed() < PATIENCE, "never so: {server:?}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Waits until something is so, without blocking the clients of the test.
+pub(crate) async fn eventually(what: &str, so: impl Fn() -> bool) {
+    let started = tokio::time::Instant::now();
+    while !so() {
+        assert!(started.elapsed() < PATIENCE, "never so: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
 
