@@ -135,7 +135,7 @@ impl Catalog {
             }
         }
         if let Some(server) = unlisted {
-            return Err(later_or_never(server));
+            return Err(NotFound::AskLater(server));
         }
         match named_server {
             Some((server, tools, tool)) => {
@@ -208,16 +208,6 @@ impl Catalog {
             details.suggestion = near.map(str::to_owned);
             details.hint = Some("`nexusctl tools` lists the tools there are".to_owned());
         })
-    }
-}
-
-fn later_or_never(server: Arc<Server>) -> NotFound {
-    match server.readiness() {
-        Readiness::Refused(failure) => {
-            let name = server.config().name.clone();
-            NotFound::Never(failure.with(|details| details.server = Some(name)))
-        }
-        Readiness::Ready(_) | Readiness::Wait | Readiness::Asleep => NotFound::AskLater(server),
     }
 }
 

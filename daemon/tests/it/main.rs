@@ -10,6 +10,7 @@ mod health;
 mod lifecycle;
 mod orphans;
 mod pool;
+mod processes;
 mod reload;
 mod support;
 mod wire;

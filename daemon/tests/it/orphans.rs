@@ -1,24 +1,13 @@
 //! Nothing is left behind, however it ends.
 #![cfg(target_os = "linux")]
 
-use crate::support::{Daemon, Home, NEXUSD, PATIENCE, server_when, servers, test_server};
+use crate::support::{
+    Daemon, Home, NEXUSD, PATIENCE, processes_of, server_when, servers, test_server,
+};
 use nexus_client::{ServerState, Wait};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use std::{fs, path::Path, thread, time::Duration};
-
-/// Everything that runs with this home, told by its environment. A zombie has none.
-fn processes_of(home: &Path) -> Vec<u32> {
-    let mark = format!("HOME={}\0", home.display());
-    let entries = fs::read_dir("/proc").unwrap().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
-        .filter(|pid| {
-            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            String::from_utf8_lossy(&environment).contains(&mark)
-        })
-        .collect()
-}
+use std::{path::Path, thread, time::Duration};
 
 fn wait_until_empty(home: &Path) {
     let started = tokio::time::Instant::now();

@@ -281,3 +281,79 @@ pub(crate) fn executions(journal: &Path) -> Vec<String> {
     let column = |line: &str| line.split('\t').nth(2).unwrap_or_default().to_owned();
     text.lines().map(column).collect()
 }
+
+/// Everything that runs with this home, told by its environment. A zombie has none.
+#[cfg(target_os = "linux")]
+pub(crate) fn processes_of(home: &Path) -> Vec<u32> {
+    let mark = format!("HOME={}\0", home.display());
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter(|pid| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            String::from_utf8_lossy(&environment).contains(&mark)
+        })
+        .collect()
+}
+
+/// A control group of our own, which goes with the test.
+#[cfg(target_os = "linux")]
+pub(crate) struct Cgroup {
+    folder: PathBuf,
+}
+
+#[cfg(target_os = "linux")]
+impl Cgroup {
+    fn make(parent: &str) -> Option<Self> {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("nexus-test-{}-{n}", std::process::id());
+        let folder = Path::new(parent).join(name);
+        fs::create_dir(&folder).ok()?;
+        Some(Self { folder })
+    }
+
+    /// One in which no more memory can be had than this. Of either version of control groups.
+    pub(crate) fn memory(limit: u64) -> Option<Self> {
+        let first = Self::make("/sys/fs/cgroup/memory");
+        let (group, file) = match first {
+            Some(group) => (group, "memory.limit_in_bytes"),
+            None => (Self::make("/sys/fs/cgroup")?, "memory.max"),
+        };
+        fs::write(group.folder.join(file), limit.to_string()).ok()?;
+        Some(group)
+    }
+
+    /// One that can stop everything, so that not even a kill gets through. Only the first version can.
+    pub(crate) fn freezer() -> Option<Self> {
+        Self::make("/sys/fs/cgroup/freezer")
+    }
+
+    /// A shell command that puts the shell into it.
+    pub(crate) fn join(&self) -> String {
+        format!("echo $$ > {}/cgroup.procs", self.folder.display())
+    }
+
+    pub(crate) fn freeze(&self, pid: u32) {
+        fs::write(self.folder.join("cgroup.procs"), pid.to_string()).unwrap();
+        fs::write(self.folder.join("freezer.state"), "FROZEN").unwrap();
+    }
+
+    pub(crate) fn thaw(&self) {
+        let _ = fs::write(self.folder.join("freezer.state"), "THAWED");
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        self.thaw();
+        for _ in 0..500 {
+            if fs::remove_dir(&self.folder).is_ok() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
