@@ -3,6 +3,8 @@
 mod command;
 #[cfg(unix)]
 mod cookie;
+#[cfg(target_os = "linux")]
+mod elf;
 #[cfg(unix)]
 pub mod guardian;
 pub mod memory;
@@ -51,6 +53,10 @@ impl Process {
     /// Starts a program, in a group of its own.
     pub fn spawn(spec: &SpawnSpec) -> Result<(Self, Pipes), SpawnError> {
         let program = spec.find_program()?;
+        #[cfg(target_os = "linux")]
+        if elf::is_foreign(&program) {
+            return Err(SpawnError::NotAProgram(program));
+        }
         let (mut child, group) = platform::spawn(spec, &program)
             .map_err(|source| SpawnError::from_io(spec, &program, source))?;
         let pipes = child

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::process::SpawnError;
 use nexus_proto::reason::{Failure, Reason};
+use parking_lot::Mutex;
 use std::{
     io,
     pin::Pin,
@@ -38,6 +39,8 @@ type TurnToCome = Pin<Box<dyn Future<Output = Turn> + Send>>;
 
 pub(super) struct Actor {
     spec: InstanceSpec,
+    /// What the next actor is to begin with, should this one fail.
+    kept: Arc<Mutex<InstanceSpec>>,
     number: u32,
     common: Common,
     machine: Machine,
@@ -58,22 +61,25 @@ pub(super) struct Actor {
 
 impl Actor {
     pub(super) fn new(
-        spec: InstanceSpec,
+        kept: Arc<Mutex<InstanceSpec>>,
         number: u32,
         common: Common,
         publish: watch::Sender<Status>,
         news_sender: mpsc::Sender<News>,
     ) -> Self {
+        let spec = kept.lock().clone();
         let limits = Limits {
             start: spec.start_timeout,
             ..Limits::default()
         };
+        let last = Generation(publish.borrow().generation);
         let seed = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .map_or(1, |t| t.as_nanos() as u64);
         Self {
-            machine: Machine::new(limits, spec.keep_alive, seed),
+            machine: Machine::new(limits, spec.keep_alive, last, seed),
             spec,
+            kept,
             number,
             common,
             epoch: Instant::now(),
@@ -90,8 +96,8 @@ impl Actor {
 
     pub(super) async fn run(
         mut self,
-        mut requests: mpsc::Receiver<Request>,
-        mut news: mpsc::Receiver<News>,
+        requests: &mut mpsc::Receiver<Request>,
+        news: &mut mpsc::Receiver<News>,
     ) {
         loop {
             let deadline = self
@@ -144,6 +150,7 @@ impl Actor {
                 self.machine
                     .reconfigure(spec.start_timeout, spec.keep_alive);
                 self.spec = *spec;
+                *self.kept.lock() = self.spec.clone();
             }
             Request::Refresh(reply) => {
                 let info = self.common.lists.current().info.clone();
@@ -156,6 +163,8 @@ impl Actor {
                     }
                 }
             }
+            #[cfg(test)]
+            Request::Panic => panic!("a fault of ours"),
             Request::KillNow => {
                 self.because("asked to stop at once");
                 self.step(Event::Command(Command::Stop)).await;

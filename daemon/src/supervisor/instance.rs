@@ -11,11 +11,15 @@ use super::{
     status::Status,
 };
 use crate::process::SpawnSpec;
+use futures_util::FutureExt as _;
+use parking_lot::Mutex;
 use std::{
+    panic::AssertUnwindSafe,
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 use tokio::sync::{mpsc, oneshot, watch};
+use tracing::error;
 
 /// What an instance needs to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +64,9 @@ pub(super) enum Request {
     Reconfigure(Box<InstanceSpec>),
     Refresh(Refresher),
     KillNow,
+    /// Stands for any fault of ours.
+    #[cfg(test)]
+    Panic,
 }
 
 impl Instance {
@@ -69,8 +76,29 @@ impl Instance {
         let (requests, inbox) = mpsc::channel(16);
         let (publish, status) = watch::channel(Status::new());
         let (news_sender, news) = mpsc::channel(64);
-        let actor = Actor::new(spec, number, common, publish, news_sender);
-        tokio::spawn(actor.run(inbox, news));
+        let spec = Arc::new(Mutex::new(spec));
+        tokio::spawn(async move {
+            let (mut inbox, mut news) = (inbox, news);
+            loop {
+                let actor = Actor::new(
+                    Arc::clone(&spec),
+                    number,
+                    common.clone(),
+                    publish.clone(),
+                    news_sender.clone(),
+                );
+                // A fault of ours costs this server its process, and nobody anything else.
+                let ran = AssertUnwindSafe(actor.run(&mut inbox, &mut news));
+                if ran.catch_unwind().await.is_ok() {
+                    return;
+                }
+                error!(
+                    server = spec.lock().name,
+                    "its supervisor failed: begun anew"
+                );
+                publish.send_modify(Status::forget);
+            }
+        });
         Self { requests, status }
     }
 
@@ -120,5 +148,64 @@ impl Instance {
     /// Ends the process without asking it. There is no time left.
     pub async fn kill_now(&self) {
         let _ = self.requests.send(Request::KillNow).await;
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::{super::machine::State, *};
+    use std::collections::BTreeMap;
+
+    fn instance() -> Instance {
+        let spec = InstanceSpec {
+            name: "t".into(),
+            spawn: SpawnSpec {
+                command: "/bin/sh".into(),
+                args: vec!["-c".into(), "sleep 600".into()],
+                env: BTreeMap::from([("PATH".into(), "/bin:/usr/bin".into())]),
+                cwd: None,
+            },
+            start_timeout: Duration::from_secs(600),
+            health: HealthPolicy::default(),
+            idle_stop: None,
+            keep_alive: true,
+        };
+        let common = Common {
+            limiter: Arc::new(Limiter::new(1)),
+            lists: Arc::new(ListBoard::new(Default::default())),
+            log: Arc::new(LogRing::new(None)),
+            held: Arc::default(),
+        };
+        Instance::new(spec, 1, common)
+    }
+
+    async fn started(instance: &Instance, generation: u64) -> u32 {
+        let mut status = instance.status();
+        let started = |status: &Status| {
+            matches!(status.state, State::Starting { .. })
+                && status.pid.is_some()
+                && status.generation == generation
+        };
+        let status = status.wait_for(started).await.expect("the actor lives");
+        status.pid.expect("it was started")
+    }
+
+    #[tokio::test]
+    async fn a_fault_of_ours_costs_one_process_and_not_the_server() {
+        let instance = instance();
+        instance.command(Command::Start).await;
+        let first = started(&instance, 1).await;
+        instance.requests.send(Request::Panic).await.unwrap();
+        assert_eq!(instance.command(Command::Start).await, Outcome::Accepted);
+        let second = started(&instance, 2).await;
+        assert_ne!(first, second);
+        let pid = rustix::process::Pid::from_raw(first.cast_signed()).unwrap();
+        while rustix::process::test_kill_process(pid).is_ok() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        instance.kill_now().await;
+        let mut status = instance.status();
+        let stopped = |status: &Status| status.state == State::Stopped;
+        status.wait_for(stopped).await.unwrap();
     }
 }

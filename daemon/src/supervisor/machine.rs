@@ -28,12 +28,12 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A server that does not run yet.
-    pub fn new(limits: Limits, keep_alive: bool, seed: u64) -> Self {
+    /// A server that does not run yet, and the last process that it had.
+    pub fn new(limits: Limits, keep_alive: bool, last: Generation, seed: u64) -> Self {
         Self {
             state: State::Stopped,
             wanted: false,
-            generation: Generation::default(),
+            generation: last,
             restarts: 0,
             limits,
             budget: RestartBudget::new(seed),

@@ -16,7 +16,7 @@ use crate::{
     process::{Process, SpawnError, SpawnSpec},
     transport::{lines::Line, stdio},
 };
-use nexus_proto::reason::Failure;
+use nexus_proto::reason::{Failure, Reason};
 use std::{convert::Infallible, io, sync::Arc, time::Duration};
 use tokio::{
     sync::{mpsc, oneshot},
@@ -214,6 +214,9 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        // Whoever still waits is not to wait for ever. As a rule nobody does: they were told why.
+        let cause = Failure::new(Reason::Internal, "the server was given up");
+        self.connection.end(&Arc::new(cause));
         self.close_input();
         self.reader.abort();
         self.stderr.abort();

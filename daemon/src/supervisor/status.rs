@@ -94,6 +94,16 @@ impl Status {
         }
     }
 
+    /// Whatever was known of its process is no longer so. Its number is not given again.
+    pub(super) fn forget(&mut self) {
+        *self = Self {
+            generation: self.generation,
+            restarts: self.restarts,
+            leaked: self.leaked,
+            ..Self::new()
+        };
+    }
+
     /// Takes over where the machine is, and why. `mono` is now. Returns whether that is news.
     pub(super) fn follow(&mut self, machine: &Machine, mono: Duration, cause: &str) -> bool {
         let state = machine.state();

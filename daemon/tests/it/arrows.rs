@@ -33,6 +33,8 @@ const PURE: &[&str] = &[
     "supervisor/machine.rs",
     "supervisor/restart.rs",
     "supervisor/health.rs",
+    "supervisor/machine/terms.rs",
+    "pool/timings.rs",
     "mcp/envelope.rs",
     "mcp/outgoing.rs",
     "mcp/tools.rs",
@@ -176,6 +178,40 @@ fn pure_files_are_pure() {
             "Instant",
             "SystemTime",
             "now()",
+        ] {
+            assert!(!code.contains(word), "{}: {word}", path.display());
+        }
+    }
+}
+
+/// Where the time of day is for people to read, or a seed. Decisions are made by a clock that cannot jump.
+const CALENDARS: &[&str] = &[
+    "run.rs",
+    "api.rs",
+    "api/convert.rs",
+    "supervisor/actor.rs",
+    "supervisor/log.rs",
+    "supervisor/log/file.rs",
+    "supervisor/status.rs",
+];
+
+#[test]
+fn no_decision_looks_at_the_calendar() {
+    for (path, code) in sources() {
+        let is_listed = CALENDARS
+            .iter()
+            .any(|name| path.ends_with(Path::new("src").join(name)));
+        assert_eq!(
+            code.contains("SystemTime"),
+            is_listed,
+            "{}: a clock that is set must not change what is done",
+            path.display()
+        );
+        // The other way round: what is compared or waited for is never a time of day.
+        for word in [
+            "SystemTime::now() <",
+            "SystemTime::now() >",
+            ".duration_since(SystemTime::now",
         ] {
             assert!(!code.contains(word), "{}: {word}", path.display());
         }

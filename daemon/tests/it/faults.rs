@@ -1,8 +1,10 @@
 //! Servers that misbehave: what their callers see, and that everyone else sees nothing.
 
-use crate::support::{Home, executions, server_when, servers, start_with, test_server};
-use nexus_client::{Error, Failure, Nexus, Reason, ServerState};
+use crate::support::{Home, eventually, executions, server_when, servers, start_with, test_server};
+use futures_util::StreamExt as _;
+use nexus_client::{Error, Failure, LogOptions, Nexus, Reason, ServerState};
 use serde_json::{Value, json};
+use std::fs;
 
 fn two() -> Value {
     json!({"a": 1, "b": 1})
@@ -119,6 +121,41 @@ async fn a_missing_command_names_the_path_that_was_searched() {
     works(&nexus).await;
 }
 
+/// What can never work is not tried again and again.
+#[cfg(unix)]
+#[tokio::test]
+async fn what_cannot_be_run_fails_at_once_and_says_why() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = Home::new();
+    let file = |name: &str, mode: u32| {
+        let path = home.path().join(name);
+        fs::write(&path, [0x7f, b'E', b'L', b'F', 9, 9]).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    };
+    let (plain, broken) = (file("plain", 0o644), file("broken", 0o755));
+    let gone = home.path().join("gone");
+    home.configure(&servers(&[
+        ("eacces", json!({"command": plain})),
+        ("enoexec", json!({"command": broken})),
+        ("enoent", json!({"command": gone})),
+        ("cwd", json!({"command": "sh", "cwd": gone})),
+    ]));
+    let daemon = home.start();
+    let nexus = daemon.client().await;
+    for (name, words) in [
+        ("eacces", "is not executable"),
+        ("enoexec", "not a program for this system"),
+        ("enoent", "does not exist"),
+        ("cwd", "working directory"),
+    ] {
+        let server = server_when(&nexus, name, |s| s.state == ServerState::Failed).await;
+        let message = server.last_failure.unwrap().message;
+        assert!(message.contains(words), "{name}: {message}");
+        assert_eq!((server.generation, server.next_try), (1, None), "{name}");
+    }
+}
+
 #[tokio::test]
 async fn a_handshake_that_never_ends_is_ended() {
     let home = Home::new();
@@ -174,11 +211,107 @@ async fn odd_but_harmless_servers_just_work() {
     }
 }
 
+/// Two oddities at once are no worse than each.
+#[tokio::test]
+async fn a_byte_order_mark_after_a_banner_is_accepted() {
+    let daemon = start_with(&["--fault", "banner", "--fault", "crlf"]);
+    works(&daemon.client().await).await;
+}
+
+#[tokio::test]
+async fn noise_on_standard_output_is_told_and_too_much_of_it_is_the_end() {
+    let daemon = start_with(&["--fault", "stdout-garbage@100"]);
+    let nexus = daemon.client().await;
+    works(&nexus).await;
+    let server = nexus.servers().get("t").await.unwrap();
+    let told = server.warnings.iter().any(|w| w.contains("100 lines"));
+    assert!(told, "{:?}", server.warnings);
+
+    let daemon = start_with(&["--fault", "stdout-garbage@101"]);
+    let nexus = daemon.client().await;
+    let failure = fails(&nexus, "t.add", two()).await;
+    assert_eq!(failure.reason, Reason::ServerHung);
+    assert!(
+        failure.message.contains("does not speak MCP"),
+        "{}",
+        failure.message
+    );
+}
+
+#[tokio::test]
+async fn an_answer_that_trickles_in_arrives_whole() {
+    let daemon = start_with(&["--fault", "trickle@1"]);
+    works(&daemon.client().await).await;
+}
+
+#[tokio::test]
+async fn a_lone_surrogate_passes_as_it_is() {
+    let daemon = start_with(&["--fault", "surrogate@1"]);
+    let nexus = daemon.client().await;
+    let answer = nexus.tools().call("t.add", two()).await.unwrap();
+    assert!(answer.raw().as_str().contains("\\ud800"), "{answer:?}");
+}
+
+#[tokio::test]
+async fn questions_before_the_handshake_is_done_are_answered() {
+    let daemon = start_with(&["--fault", "ask-init"]);
+    works(&daemon.client().await).await;
+}
+
+#[tokio::test]
+async fn a_storm_of_list_changes_is_one_change() {
+    let daemon = start_with(&["--fault", "list-storm@1"]);
+    let nexus = daemon.client().await;
+    works(&nexus).await;
+    server_when(&nexus, "t", |s| s.tools == 5).await;
+    works(&nexus).await;
+}
+
+#[tokio::test]
+async fn a_flood_of_progress_does_not_drown_the_result() {
+    let daemon = start_with(&["--fault", "progress-flood@1"]);
+    let nexus = daemon.client().await;
+    let mut events = nexus.tools().call("t.add", two()).stream().await.unwrap();
+    let mut last = None;
+    while let Some(event) = events.next().await {
+        last = Some(event.unwrap());
+    }
+    assert!(
+        matches!(last, Some(nexus_client::CallEvent::Result(_))),
+        "{last:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_flood_on_standard_error_is_read_and_kept_within_bounds() {
+    let daemon = start_with(&["--fault", "stderr-flood@32"]);
+    let nexus = daemon.client().await;
+    works(&nexus).await;
+    let logs = daemon.home.path().join("state/nexus/logs");
+    let files = || fs::read_dir(&logs).into_iter().flatten().flatten();
+    eventually("there is a log", || files().count() > 0).await;
+    let size: u64 = files().map(|file| file.metadata().unwrap().len()).sum();
+    assert!(size <= 3 << 20, "{size}");
+    let kept = nexus
+        .servers()
+        .logs("t", LogOptions::default())
+        .await
+        .unwrap();
+    let kept: usize = kept
+        .map(|line| line.unwrap().line.len())
+        .collect::<Vec<_>>()
+        .await
+        .iter()
+        .sum();
+    assert!((1..=64 << 10).contains(&kept), "{kept}");
+}
+
 /// Faults that spoil one call, and only that one.
 #[tokio::test]
 async fn a_spoiled_answer_fails_its_own_call_only() {
     for (fault, reason) in [
         ("bad-utf8@2", Reason::ProtocolError),
+        ("nul@2", Reason::ProtocolError),
         ("huge@2", Reason::TooLarge),
     ] {
         let daemon = start_with(&["--fault", fault]);

@@ -1,6 +1,8 @@
 //! Reading the configuration again.
 
-use crate::support::{Home, is_alive, server_when, servers, test_server};
+use crate::support::{
+    Home, is_alive, server_until, server_when, servers, test_server, test_server_with,
+};
 use nexus_client::{Reason, ServerState};
 use rustix::process::Signal;
 use serde_json::json;
@@ -126,4 +128,107 @@ fn a_bad_configuration_ends_the_daemon_with_78() {
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(text.starts_with("error: "), "{text}");
     }
+}
+
+#[tokio::test]
+async fn what_is_replaced_finishes_its_calls_first() {
+    let home = Home::new();
+    home.configure(&servers(&[("t", test_server(&[]))]));
+    let daemon = home.start();
+    let nexus = daemon.client().await;
+    let before = server_when(&nexus, "t", |s| s.state == ServerState::Ready).await;
+    let slow = tokio::spawn({
+        let nexus = nexus.clone();
+        async move {
+            let slow = json!({"duration": 1.0, "steps": 1});
+            nexus.tools().call("t.slow_operation", slow).await
+        }
+    });
+    server_until(&nexus, "t", |s| s.in_flight == 1).await;
+    daemon
+        .home
+        .configure(&servers(&[("t", test_server(&["--tools", "3"]))]));
+    nexus.daemon().reload().await.unwrap();
+    // A call that comes meanwhile waits for the new one.
+    let new = nexus.tools().call("t.tool_0003", json!({})).await;
+    new.unwrap();
+    assert!(slow.is_finished(), "two were running at once");
+    slow.await.unwrap().unwrap();
+    let after = nexus.servers().get("t").await.unwrap();
+    assert_ne!(after.pid, before.pid);
+    assert_eq!(after.restarts, 0);
+}
+
+#[tokio::test]
+async fn what_is_removed_finishes_its_calls_first() {
+    let home = Home::new();
+    home.configure(&servers(&[
+        ("t", test_server(&[])),
+        ("u", test_server(&[])),
+    ]));
+    let daemon = home.start();
+    let nexus = daemon.client().await;
+    let slow = tokio::spawn({
+        let nexus = nexus.clone();
+        async move {
+            let slow = json!({"duration": 0.5, "steps": 1});
+            nexus.tools().call("t.slow_operation", slow).await
+        }
+    });
+    server_until(&nexus, "t", |s| s.in_flight == 1).await;
+    daemon.home.configure(&servers(&[("u", test_server(&[]))]));
+    let report = nexus.daemon().reload().await.unwrap();
+    assert_eq!(report.removed, ["t"]);
+    slow.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn another_way_of_sharing_makes_the_server_anew() {
+    let home = Home::new();
+    home.configure(&servers(&[("t", test_server(&[]))]));
+    let daemon = home.start();
+    let nexus = daemon.client().await;
+    server_when(&nexus, "t", |s| s.state == ServerState::Ready).await;
+    let keys = json!({"replicas": 2});
+    daemon
+        .home
+        .configure(&servers(&[("t", test_server_with(&[], keys))]));
+    assert_eq!(nexus.daemon().reload().await.unwrap().changed, ["t"]);
+    server_when(&nexus, "t", |s| s.instances.len() == 2).await;
+    nexus.tools().call("t.get_time", json!({})).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_file_that_is_written_is_read_by_itself() {
+    let home = Home::new();
+    home.configure(&servers(&[("t", test_server(&[]))]));
+    let plain = home.nexusd();
+    let mut command = std::process::Command::new(plain.get_program());
+    command
+        .env_clear()
+        .envs(
+            plain
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped());
+    let daemon = home.start_as(command);
+    let nexus = daemon.client().await;
+    server_when(&nexus, "t", |s| s.state == ServerState::Ready).await;
+    // The daemon may not have begun to watch yet: it is written until it is seen.
+    let mut round = 0;
+    while nexus.servers().get("new").await.is_err() {
+        assert!(round < 60);
+        round += 1;
+        let more = test_server(&["--tools", &round.to_string()]);
+        daemon
+            .home
+            .configure(&servers(&[("t", test_server(&[])), ("new", more)]));
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    }
+    fs::write(daemon.home.config_file(), "{ nonsense").unwrap();
+    daemon.wait_for_log("everything stays as it was");
+    nexus.tools().call("new.get_time", json!({})).await.unwrap();
 }

@@ -9,7 +9,7 @@ const FIRST: Generation = Generation(1);
 const SECOND_ONE: Generation = Generation(2);
 
 fn machine() -> Machine {
-    Machine::new(Limits::default(), true, 42)
+    Machine::new(Limits::default(), true, Generation::default(), 42)
 }
 
 fn at(seconds: u64) -> Mono {
