@@ -59,7 +59,7 @@ fn table(servers: &[Server], now: SystemTime) -> Table {
         ">PID",
         ">UPTIME",
         ">RESTARTS",
-        ">IN FLIGHT",
+        ">IN-FLIGHT",
         ">P50",
         ">P99",
         ">MEMORY",

@@ -29,7 +29,18 @@ fn servers_are_a_table_or_json() {
     let head: Vec<_> = lines.next().unwrap().split_whitespace().collect();
     assert_eq!(
         head,
-        ["NAME", "STATE", "TOOLS", "PID", "UPTIME", "RESTARTS"]
+        [
+            "NAME",
+            "STATE",
+            "TOOLS",
+            "PID",
+            "UPTIME",
+            "RESTARTS",
+            "IN-FLIGHT",
+            "P50",
+            "P99",
+            "MEMORY"
+        ]
     );
     let row: Vec<_> = lines.next().unwrap().split_whitespace().collect();
     assert_eq!(row[..3], ["demo", "ready", "4"]);
