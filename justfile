@@ -28,6 +28,10 @@ doc:
 bench:
     cargo bench -p nexusd --bench call
 
+# what a hundred servers cost, and one that keeps ending
+scale:
+    cargo bench -p nexusd --bench scale
+
 # everything goes wrong at once, for minutes; `just chaos --seed N --only kill-daemon`
 chaos *args:
     cargo test -p nexusd --release --test chaos -- --long {{args}}

@@ -16,7 +16,7 @@ use crate::{
 use json::EventJson;
 pub(super) use json::{ServerJson, verbatim};
 use nexus_client::{Nexus, Server, ServerEvent, ServerState};
-use std::time::SystemTime;
+use std::{collections::HashMap, time::SystemTime};
 
 pub(crate) async fn run(context: &Context, args: Servers) -> Result<(), Error> {
     let nexus = context.connect().await?;
@@ -144,6 +144,8 @@ async fn watch(context: &Context, nexus: &Nexus, name: Option<&str>) -> Result<(
         Some(name) => nexus.servers().watch_one(name).await?,
         None => nexus.servers().watch().await?,
     };
+    // What looks the same to a person is told once.
+    let mut last: HashMap<String, String> = HashMap::new();
     while let Some(event) = events.next().await {
         let (event, now) = (event?, SystemTime::now());
         if context.output.json {
@@ -174,9 +176,15 @@ async fn watch(context: &Context, nexus: &Nexus, name: Option<&str>) -> Result<(
                         line.extend(parts.map(|part| format!(", {part}")));
                     }
                 }
+                if last.insert(server.name.clone(), line.clone()).as_ref() == Some(&line) {
+                    continue;
+                }
                 line
             }
-            ServerEvent::Removed { name, .. } => format!("{}: removed", one_line(name)),
+            ServerEvent::Removed { name, .. } => {
+                last.remove(name);
+                format!("{}: removed", one_line(name))
+            }
             _ => continue,
         };
         context.output.data(&line)?;

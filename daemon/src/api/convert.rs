@@ -32,7 +32,7 @@ pub(super) fn server(server: &Server) -> v1::Server {
         name: config.name.clone(),
         slug: config.slug.to_string(),
         state: state(server, status).into(),
-        state_since: Some(timestamp(status.state_since)),
+        state_since: best.map(|_| timestamp(status.state_since)),
         cause: status.cause.clone(),
         wanted: status.wanted,
         transport: "stdio".to_owned(),

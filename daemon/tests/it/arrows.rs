@@ -217,3 +217,29 @@ fn no_decision_looks_at_the_calendar() {
         }
     }
 }
+
+/// The page of faults names only tests that there are.
+#[test]
+fn the_page_of_faults_is_true() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("../docs/faults.md")).unwrap();
+    let mut rows = 0;
+    let mut named = 0;
+    for row in page.lines().filter(|line| line.starts_with("| ")) {
+        let cell = row.trim_end_matches(" |").rsplit(" | ").next().unwrap();
+        let tests: Vec<&str> = cell.split('`').skip(1).step_by(2).collect();
+        for test in &tests {
+            let (file, name) = test.split_once("::").unwrap();
+            let file = match file.strip_prefix("src/") {
+                Some(_) => root.join(file),
+                None => root.join("tests/it").join(file).with_extension("rs"),
+            };
+            let text = fs::read_to_string(&file).unwrap_or_else(|_| panic!("{}", file.display()));
+            let found = text.contains(&format!("fn {name}("));
+            assert!(found, "{test} is not there");
+        }
+        named += tests.len();
+        rows += usize::from(!tests.is_empty());
+    }
+    assert!(rows >= 55 && named >= rows, "{rows} rows, {named} tests");
+}

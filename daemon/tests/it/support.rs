@@ -122,7 +122,8 @@ struct Log {
 }
 
 impl Daemon {
-    fn of(home: Home, mut child: Child) -> Self {
+    /// A daemon that somebody has started in this home.
+    pub(crate) fn of(home: Home, mut child: Child) -> Self {
         let stderr = child.stderr.take().unwrap();
         let log: Arc<(Mutex<Log>, Condvar)> = Arc::default();
         let writer = Arc::clone(&log);
