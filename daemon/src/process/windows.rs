@@ -75,10 +75,8 @@ pub(super) fn spawn(spec: &SpawnSpec, program: &Path) -> io::Result<(Child, Grou
     Ok((child, Group { job }))
 }
 
-/// How a process ended that we did not end.
-pub(super) fn describe_end(status: ExitStatus) -> String {
-    describe_exit(status)
-}
+/// A process that ended by itself says no more than one that was ended.
+pub(super) use exit::describe_exit as describe_end;
 
 /// The endings that make a name the name of a program, in the order in which they are tried.
 pub(super) fn endings(pathext: Option<&OsStr>) -> Vec<String> {
