@@ -225,6 +225,9 @@ pub(crate) struct Control {
     /// Do not wait until it is done
     #[arg(long)]
     pub(crate) no_wait: bool,
+    /// Wait until it is done, as is done anyway
+    #[arg(long = "wait", hide = true, conflicts_with = "no_wait")]
+    pub(crate) _wait: bool,
     #[command(flatten)]
     pub(crate) json: Json,
 }

@@ -10,7 +10,7 @@ pub use tool::Tool;
 use crate::{
     mcp::handshake::ToolList,
     nearest::nearest,
-    pool::{Pool, Server, check_length},
+    pool::{Pool, Server, check_length, key::Caller},
     supervisor::status::Readiness,
 };
 use nexus_proto::{
@@ -32,10 +32,19 @@ pub struct Found {
 /// Why a name leads to no tool.
 #[derive(Debug)]
 pub enum NotFound {
-    /// This server may have it once its tools are known.
-    AskLater(Arc<Server>),
+    /// This server may have it once its tools are known: the one that was named, or one of many.
+    AskLater(Arc<Server>, Named),
     /// Nobody has it.
     Never(Failure),
+}
+
+/// Whether somebody said which server has a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// The server was named.
+    Yes,
+    /// It is one of those that might have a tool of that bare name.
+    No,
 }
 
 /// The tools of one server, under their names.
@@ -76,7 +85,8 @@ impl ServerTools {
 #[derive(Debug)]
 pub struct Catalog {
     pool: Arc<Pool>,
-    known: Mutex<HashMap<String, Arc<ServerTools>>>,
+    /// Of each server what those lists come to that somebody still holds: agents may see different ones.
+    known: Mutex<HashMap<String, Vec<Arc<ServerTools>>>>,
 }
 
 impl Catalog {
@@ -93,26 +103,36 @@ impl Catalog {
         &self.pool
     }
 
-    /// The tools of a server, if they have ever been listed.
-    pub fn tools_of(&self, server: &Server) -> Option<Arc<ServerTools>> {
-        let source = server.lists().tools.clone()?;
+    /// The tools of a server as this caller sees them, if they have ever been listed.
+    pub fn tools_of(&self, server: &Server, caller: &Caller) -> Option<Arc<ServerTools>> {
+        let source = server.tools_for(caller)?;
         let config = server.config();
         let mut known = self.known.lock();
-        if let Some(tools) = known.get(&config.name)
-            && Arc::ptr_eq(&tools.source, &source)
-            && tools.slug == config.slug
-        {
+        let of_server = known.entry(config.name.clone()).or_default();
+        let is_it = |tools: &&Arc<ServerTools>| {
+            Arc::ptr_eq(&tools.source, &source) && tools.slug == config.slug
+        };
+        if let Some(tools) = of_server.iter().find(is_it) {
             return Some(Arc::clone(tools));
         }
         let tools = Arc::new(ServerTools::new(&config.name, &config.slug, &source));
+        // Lists that only we remember are nobody's any more.
+        of_server.retain(|old| Arc::strong_count(&old.source) > 1 && old.slug == config.slug);
+        of_server.push(Arc::clone(&tools));
         let servers = self.pool.servers();
         known.retain(|name, _| servers.contains_key(name));
-        known.insert(config.name.clone(), Arc::clone(&tools));
         Some(tools)
     }
 
     /// The tool that somebody calls `name`.
-    pub fn find(&self, name: &str) -> Result<Found, NotFound> {
+    ///
+    /// A bare name is not looked for at the servers in `without`.
+    pub fn find(
+        &self,
+        name: &str,
+        caller: &Caller,
+        without: &[Arc<Server>],
+    ) -> Result<Found, NotFound> {
         check_length(name).map_err(NotFound::Never)?;
         let mut unlisted = None;
         let mut named_server = None;
@@ -120,7 +140,7 @@ impl Catalog {
             let Some(server) = self.pool.find(server_name) else {
                 continue;
             };
-            match self.tools_of(&server) {
+            match self.tools_of(&server, caller) {
                 Some(tools) => {
                     let by_name = tools.by_name.get(tool_name);
                     if let Some(tool) = by_name.or_else(|| tools.by_agent_name.get(name)) {
@@ -135,28 +155,36 @@ impl Catalog {
             }
         }
         if let Some(server) = unlisted {
-            return Err(NotFound::AskLater(server));
+            return Err(NotFound::AskLater(server, Named::Yes));
         }
         match named_server {
             Some((server, tools, tool)) => {
-                Err(NotFound::Never(no_such_tool(&server, &tools, tool)))
+                let error = server.lists_for(caller).error;
+                Err(NotFound::Never(no_such_tool(&server, &tools, tool, error)))
             }
-            None => self.find_bare(name),
+            None => self.find_bare(name, caller, without),
         }
     }
 
     /// A bare name, which is good where only one server has it.
-    fn find_bare(&self, name: &str) -> Result<Found, NotFound> {
+    fn find_bare(
+        &self,
+        name: &str,
+        caller: &Caller,
+        without: &[Arc<Server>],
+    ) -> Result<Found, NotFound> {
         let mut found: Vec<Found> = Vec::new();
         let mut unlisted = None;
-        for server in self.pool.servers().values() {
-            match self.tools_of(server) {
+        let is_left_out = |server: &Arc<Server>| without.iter().any(|out| Arc::ptr_eq(out, server));
+        let servers = self.pool.servers();
+        for server in servers.values().filter(|server| !is_left_out(server)) {
+            match self.tools_of(server, caller) {
                 Some(tools) => found.extend(tools.by_name.get(name).map(|tool| Found {
                     server: Arc::clone(server),
                     tool: Arc::clone(tool),
                 })),
                 // One that keeps ending, or would have to be woken for it, is not worth the wait.
-                None if matches!(server.readiness(), Readiness::Wait) => {
+                None if matches!(server.readiness_for(caller), Readiness::Wait) => {
                     unlisted.get_or_insert_with(|| Arc::clone(server));
                 }
                 None => {}
@@ -165,10 +193,10 @@ impl Catalog {
         match (found.len(), unlisted) {
             (1, None) => found
                 .pop()
-                .ok_or_else(|| NotFound::Never(self.no_such_name(name))),
+                .ok_or_else(|| NotFound::Never(self.no_such_name(name, caller))),
             // It may turn out to be known to a second one.
-            (_, Some(server)) => Err(NotFound::AskLater(server)),
-            (0, None) => Err(NotFound::Never(self.no_such_name(name))),
+            (_, Some(server)) => Err(NotFound::AskLater(server, Named::No)),
+            (0, None) => Err(NotFound::Never(self.no_such_name(name, caller))),
             (_, None) => {
                 let names: Vec<&str> = found.iter().map(|found| &*found.tool.name).collect();
                 Err(NotFound::Never(
@@ -184,11 +212,11 @@ impl Catalog {
         }
     }
 
-    fn no_such_name(&self, name: &str) -> Failure {
+    fn no_such_name(&self, name: &str, caller: &Caller) -> Failure {
         let servers = self.pool.servers();
         let mut names: Vec<String> = servers.keys().cloned().collect();
         for server in servers.values() {
-            if let Some(tools) = self.tools_of(server) {
+            if let Some(tools) = self.tools_of(server, caller) {
                 names.extend(tools.list.iter().map(|tool| tool.dotted()));
             }
         }
@@ -211,10 +239,15 @@ impl Catalog {
     }
 }
 
-fn no_such_tool(server: &Server, tools: &ServerTools, tool: &str) -> Failure {
+fn no_such_tool(
+    server: &Server,
+    tools: &ServerTools,
+    tool: &str,
+    list_error: Option<String>,
+) -> Failure {
     let config = server.config();
     let near = nearest(tool, tools.list.iter().map(|tool| tool.tool.as_str()));
-    if let Some(error) = &server.lists().error {
+    if let Some(error) = list_error {
         let message = format!(
             "the tools of {:?} could not be listed: {error}",
             config.name

@@ -37,6 +37,8 @@ const MAX_QUEUE: usize = 256;
 pub struct Config {
     /// The files it came from; none for the demo.
     pub files: Vec<PathBuf>,
+    /// What was in them.
+    pub text: Option<Vec<u8>>,
     /// The servers, in the order of their names.
     pub servers: Vec<ServerConfig>,
     /// Nothing is configured: the built-in demo is served.
@@ -231,9 +233,10 @@ impl ServerConfig {
         }
     }
 
-    /// What its lists are kept under while it does not run: the same as long as the same is run. What
-    /// every server gets of our environment does not count: it differs from one login to the next.
-    pub fn identity(&self) -> String {
+    /// What its lists are kept under while it does not run: the same as long as the same is run, in
+    /// `folder` if the config names none, for those who know the same secret. What every server gets of
+    /// our environment does not count: it differs from one login to the next.
+    pub fn identity(&self, folder: Option<&Path>, secret: &[u8]) -> String {
         let passed = self
             .env_passthrough
             .iter()
@@ -246,7 +249,7 @@ impl ServerConfig {
         add(self.command.as_bytes());
         add(&self.args.len().to_le_bytes());
         self.args.iter().for_each(|arg| add(arg.as_bytes()));
-        let cwd = self.cwd.as_deref().unwrap_or(Path::new(""));
+        let cwd = self.cwd.as_deref().or(folder).unwrap_or(Path::new(""));
         add(cwd.as_os_str().as_encoded_bytes());
         for (name, value) in &self.env {
             add(name.as_bytes());
@@ -256,6 +259,7 @@ impl ServerConfig {
             add(name.as_bytes());
             add(value.unwrap_or_default().as_encoded_bytes());
         }
+        add(secret);
         let hex = |byte: &u8| format!("{byte:02x}");
         hash.finalize()[..16].iter().map(hex).collect()
     }
@@ -316,7 +320,7 @@ mod tests {
             let mut server = ServerConfig::new("a", "x".into());
             server.args = vec!["b".into(), "c".into()];
             change(&mut server);
-            server.identity()
+            server.identity(None, b"")
         };
         let same = server(|_| {});
         assert_eq!(same.len(), 32);
@@ -332,5 +336,14 @@ mod tests {
         for change in changes {
             assert_ne!(same, server(change));
         }
+        let mut plain = ServerConfig::new("a", "x".into());
+        let here = plain.identity(Some(Path::new("/here")), b"");
+        assert_ne!(here, plain.identity(Some(Path::new("/there")), b""));
+        assert_ne!(here, plain.identity(Some(Path::new("/here")), b"token"));
+        plain.cwd = Some("/elsewhere".into());
+        assert_eq!(
+            plain.identity(Some(Path::new("/here")), b""),
+            plain.identity(None, b"")
+        );
     }
 }

@@ -30,6 +30,7 @@ use std::{
     error::Error,
     io::{self, Write as _},
     process::ExitCode,
+    time::Duration,
 };
 use telemetry::LogFormat;
 
@@ -75,7 +76,10 @@ pub fn start(args: &Args) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&error, None),
     };
-    match runtime.block_on(run::run(args, config)) {
+    let ran = runtime.block_on(run::run(args, config));
+    // What still waits for a disk is not waited for.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    match ran {
         Ok(()) => ExitCode::SUCCESS,
         Err(error @ RunError::AlreadyRunning { .. }) => {
             // Whoever wanted a daemon has one.

@@ -34,11 +34,33 @@ pub fn memory_bytes() -> u64 {
         * PAGE
 }
 
-/// A folder of the user's own.
+/// Makes a folder of the user's own, and refuses one that others could meddle with.
 pub fn make_private(folder: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
+    builder.create(folder)?;
+    check_private(folder)
+}
+
+/// Refuses a folder that others could meddle with.
+pub fn check_private(folder: &Path) -> io::Result<()> {
+    let meta = std::fs::symlink_metadata(folder)?;
+    if !meta.is_dir() {
+        return Err(io::Error::other(format!(
+            "{} is no folder",
+            folder.display()
+        )));
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        let ours = rustix::process::geteuid().as_raw();
+        if meta.uid() != ours || meta.mode() & 0o022 != 0 {
+            let problem = format!("{} can be written by others", folder.display());
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, problem));
+        }
+    }
+    Ok(())
 }

@@ -1,12 +1,15 @@
 //! The servers that are configured, each with its processes.
 
 pub mod gate;
+mod group;
 pub mod key;
+mod member;
 mod server;
 pub mod shelf;
 pub mod timings;
 
-pub use server::{Admission, Member, Server};
+pub use member::{Admission, Member};
+pub use server::Server;
 
 use crate::{
     config::{Config, ServerConfig},
@@ -45,12 +48,16 @@ pub struct Pool {
 impl Pool {
     /// An empty pool. What it wants to know again next time is kept in `state`.
     pub fn new(state: Option<&Path>) -> Self {
+        let shelf = state.map(|state| Shelf::new(state.join("lists")));
+        if let Some(shelf) = shelf.clone() {
+            tokio::task::spawn_blocking(move || shelf.tidy());
+        }
         Self {
             servers: RwLock::default(),
             surroundings: Surroundings {
                 limiter: Arc::new(Limiter::for_this_machine()),
                 pulse: Arc::new(watch::channel(0).0),
-                shelf: state.map(|state| Shelf::new(state.join("lists"))),
+                shelf,
                 logs: state.map(|state| LogFolder::new(&state.join("logs"))),
             },
         }
@@ -126,33 +133,41 @@ impl Pool {
                 }
                 None => {
                     let server = Server::new(config.clone(), self.surroundings.clone());
-                    fresh.push(Arc::clone(&server));
-                    if known.is_some() {
-                        report.changed.push(name.clone());
-                    } else {
-                        report.added.push(name.clone());
+                    match known {
+                        Some(old) => {
+                            server.take_after(old);
+                            report.changed.push(name.clone());
+                        }
+                        None => report.added.push(name.clone()),
                     }
+                    fresh.push((Arc::clone(&server), known.cloned()));
                     server
                 }
             };
             servers.insert(name, server);
         }
-        let stays = |name: &String, server: &Arc<Server>| {
-            servers
-                .get(name)
-                .is_some_and(|new| Arc::ptr_eq(new, server))
-        };
-        for (name, server) in old.iter().filter(|(name, server)| !stays(name, server)) {
-            if !servers.contains_key(name) {
-                report.removed.push(name.clone());
-            }
-            let server = Arc::clone(server);
+        let removed: Vec<_> = old
+            .iter()
+            .filter(|(name, _)| !servers.contains_key(*name))
+            .map(|(name, server)| (name.clone(), Arc::clone(server)))
+            .collect();
+        *self.servers.write() = Arc::new(servers);
+        for (name, server) in removed {
+            report.removed.push(name);
             // It ends in its own time; nobody can find it any more.
             tokio::spawn(async move { server.end().await });
         }
-        *self.servers.write() = Arc::new(servers);
-        for server in fresh {
-            server.start_if_eager().await;
+        for (server, before) in fresh {
+            match before {
+                None => server.start_if_eager().await,
+                // Not both at once: the old one may hold a port, or a file.
+                Some(before) => {
+                    tokio::spawn(async move {
+                        before.end().await;
+                        server.start_if_eager().await;
+                    });
+                }
+            }
         }
         self.surroundings.pulse.send_modify(|beat| *beat += 1);
         report

@@ -139,6 +139,10 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.kill();
+        if !self.ended {
+            self.kill();
+            // Nobody will learn when its number is free for another.
+            self.group.forget();
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! From a name to an answer: which server, is it good, which connection, and what became of it.
 
 use crate::{
-    catalog::{Catalog, Found, NotFound, Tool},
+    catalog::{Catalog, Found, Named, NotFound, Tool},
     mcp::connection::{CallError, Progress},
-    pool::key::Caller,
+    pool::{Admission, key::Caller},
 };
 use bytes::Bytes;
 use nexus_proto::reason::{Failure, Reason};
@@ -106,12 +106,18 @@ impl Router {
 
     /// The tool of that name. A server whose tools are not known yet is waited for.
     pub async fn find(&self, name: &str, caller: &Caller) -> Result<Found, Failure> {
+        let mut without = Vec::new();
         loop {
-            match self.catalog.find(name) {
+            match self.catalog.find(name, caller, &without) {
                 Ok(found) => return Ok(found),
                 Err(NotFound::Never(failure)) => return Err(failure),
-                Err(NotFound::AskLater(server)) => {
-                    server.connect(caller).await?;
+                Err(NotFound::AskLater(server, named)) => {
+                    match (server.introduced(caller).await, named) {
+                        (Ok(()), _) => {}
+                        (Err(failure), Named::Yes) => return Err(failure),
+                        // What it cannot tell is no reason not to ask the others.
+                        (Err(_), Named::No) => without.push(server),
+                    }
                 }
             }
         }
@@ -133,10 +139,23 @@ impl Router {
         };
         // A tool that can be called twice without harm is, if the operator believes the server in that.
         let mut may_repeat = tool.repeatable && server.config().trust_hints;
+        let mut lost_before = false;
+        // Once it may have been carried out, no later failure says that it was not.
+        let about = |failure: Failure, lost_before: bool| {
+            about(failure).with(|details| details.maybe_executed |= lost_before)
+        };
+        let mut admission = None;
         loop {
-            let admission = server.admit(call.caller).await.map_err(about)?;
-            let member = &admission.member;
-            let connection = member.ready(server).await.map_err(about)?;
+            let admitted: Admission = match admission.take() {
+                Some(admitted) => admitted,
+                None => {
+                    let admitted = server.admit(call.caller).await;
+                    admitted.map_err(|failure| about(failure, lost_before))?
+                }
+            };
+            let member = Arc::clone(&admitted.member);
+            let ready = member.ready(server).await;
+            let connection = ready.map_err(|failure| about(failure, lost_before))?;
             let progress = call.progress.clone();
             let began = Instant::now();
             let answer = match connection.call_tool(&tool.tool, &call.arguments, progress) {
@@ -152,19 +171,21 @@ impl Router {
                     return Ok(result);
                 }
                 // Nobody has seen it: it goes to the next process.
-                Err(CallError::NotSent(_)) => {
-                    *sent = false;
-                    member.lost(&connection).await;
-                }
+                Err(CallError::NotSent(_)) => *sent = lost_before,
                 Err(CallError::Lost(cause)) if std::mem::take(&mut may_repeat) => {
                     debug!(
                         tool = tool.name,
                         cause = cause.message,
                         "lost: called once more"
                     );
-                    member.lost(&connection).await;
+                    lost_before = true;
                 }
-                Err(error) => return Err(about(call_failure(tool, error))),
+                Err(error) => return Err(about(call_failure(tool, error), lost_before)),
+            }
+            member.lost(&connection).await;
+            if server.config().replicas == 1 {
+                // It keeps its turn; where there are others, one of them may be faster.
+                admission = Some(admitted);
             }
         }
     }

@@ -10,10 +10,9 @@ use crate::{
         self, Wish,
         systemd::{self, Notice},
     },
-    pool::{Pool, Server},
+    pool::Pool,
     router::Router,
     shutdown::Shutdown,
-    supervisor::status::Readiness,
 };
 use anyhow::Context as _;
 use futures_util::StreamExt as _;
@@ -239,8 +238,9 @@ async fn reload(context: &Context) {
 
 /// Reads the configuration again whenever somebody has written it.
 async fn reload_when_written(context: &Context) {
-    let file = context.config.read().file(context.config_file.as_deref());
-    let watch = file.map(|file| FileWatch::new(&file));
+    let config = Arc::clone(&context.config.read());
+    let file = config.file(context.config_file.as_deref());
+    let watch = file.map(|file| FileWatch::new(&file, config.text.clone()));
     let mut watch = match watch {
         Some(Ok(watch)) => watch,
         watch => {
@@ -260,8 +260,7 @@ async fn keep_systemd_informed(pool: Arc<Pool>) {
     let mut pulse = pool.pulse();
     loop {
         let servers = pool.servers();
-        let is_ready = |server: &Arc<Server>| matches!(server.readiness(), Readiness::Ready(_));
-        let ready = servers.values().filter(|server| is_ready(server)).count();
+        let ready = servers.values().filter(|server| server.is_ready()).count();
         let text = format!("{ready} of {} servers ready", servers.len());
         systemd::tell(Notice::Status(&text));
         if pulse.changed().await.is_err() {

@@ -85,12 +85,8 @@ fn table(servers: &[Server], now: SystemTime) -> Table {
 /// The process; of several the first, and how many more there are.
 fn pids(server: &Server) -> Option<String> {
     let pid = server.pid?;
-    let others = server
-        .instances
-        .iter()
-        .filter(|other| other.pid.is_some())
-        .count()
-        - 1;
+    let running = server.instances.iter().filter(|other| other.pid.is_some());
+    let others = running.count().saturating_sub(1);
     Some(match others {
         0 => pid.to_string(),
         others => format!("{pid} +{others}"),

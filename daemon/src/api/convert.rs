@@ -2,7 +2,7 @@
 
 use crate::{
     catalog,
-    pool::{Member, Server},
+    pool::{Member, Server, key::Caller},
     supervisor::{
         lists::Lists,
         machine::{Outcome, State},
@@ -13,16 +13,18 @@ use nexus_proto::v1;
 use prost_types::Timestamp;
 use std::{sync::Arc, time::SystemTime};
 
-pub(super) fn server(server: &Server) -> v1::Server {
+/// A server, as this caller may see it: what its processes tell may differ from one caller to the next.
+pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
     let config = server.config();
     let members = server.members();
     let instances: Vec<_> = members.iter().map(|m| instance(server, m)).collect();
     // Nobody may have needed it yet.
     let nothing = Status::new();
     let best = members.iter().max_by_key(|member| rank(&member.current()));
-    let status = best.map(|member| member.current());
-    let status: &Status = status.as_deref().unwrap_or(&nothing);
-    let lists = server.lists();
+    // A copy: whoever holds on to it keeps its actor from going on.
+    let status = best.map(|member| member.current().clone());
+    let status = status.as_ref().unwrap_or(&nothing);
+    let lists = server.lists_for(caller);
     let sum = |count: fn(&v1::Instance) -> u32| instances.iter().map(count).sum();
     let timing = |percent| {
         let time = server.timings().percentile(percent);
@@ -72,7 +74,7 @@ pub(super) fn server(server: &Server) -> v1::Server {
         memory_bytes: None,
         sharing: config.sharing.as_str().to_owned(),
         start: config.start.as_str().to_owned(),
-        asks: server.asks(),
+        asks: lists.asks,
     }
 }
 

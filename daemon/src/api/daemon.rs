@@ -3,8 +3,9 @@
 use super::{
     Context,
     convert::{number, timestamp},
+    servers::broken,
 };
-use crate::{config::ConfigError, platform, pool::Server, supervisor::status::Readiness};
+use crate::{config::ConfigError, platform};
 use nexus_proto::{
     reason::{Failure, Reason},
     v1::{self, daemon_server},
@@ -22,8 +23,7 @@ impl daemon_server::Daemon for Daemon {
     ) -> Result<Response<v1::DaemonStatusResponse>, Status> {
         let config = Arc::clone(&self.0.config.read());
         let servers = self.0.pool.servers();
-        let is_ready = |server: &&Arc<Server>| matches!(server.readiness(), Readiness::Ready(_));
-        let ready = servers.values().filter(is_ready);
+        let ready = servers.values().filter(|server| server.is_ready());
         Ok(Response::new(v1::DaemonStatusResponse {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
@@ -50,10 +50,11 @@ impl daemon_server::Daemon for Daemon {
         _request: Request<v1::DaemonReloadRequest>,
     ) -> Result<Response<v1::DaemonReloadResponse>, Status> {
         self.0.router.check_open()?;
-        let (report, warnings) = self
-            .0
-            .reload()
-            .await
+        // Carried out to its end, also when whoever asked for it has gone.
+        let context = Arc::clone(&self.0);
+        let reloaded = tokio::spawn(async move { context.reload().await }).await;
+        let (report, warnings) = reloaded
+            .map_err(|_| broken())?
             .map_err(|error| config_failure(&error))?;
         Ok(Response::new(v1::DaemonReloadResponse {
             added: report.added,

@@ -40,12 +40,18 @@ impl Servers {
         if command != Command::Stop {
             self.0.router.check_open()?;
         }
-        let outcome = server.command(command, wait).await;
-        if wait && command != Command::Stop && !server.members().is_empty() {
+        // Carried out to its end, also when whoever asked for it has gone.
+        let commanded = tokio::spawn({
+            let server = Arc::clone(&server);
+            async move { server.command(command, wait).await }
+        });
+        let outcome = commanded.await.map_err(|_| broken())?;
+        if wait && command != Command::Stop {
             // Waiting for a server that cannot start ends with the reason why.
-            server.connect(caller).await?;
+            server.check_running()?;
         }
-        Ok((convert::outcome(outcome), Some(convert::server(&server))))
+        let server = convert::server(&server, caller);
+        Ok((convert::outcome(outcome), Some(server)))
     }
 }
 
@@ -53,10 +59,13 @@ impl Servers {
 impl servers_server::Servers for Servers {
     async fn list(
         &self,
-        _request: Request<v1::ServersListRequest>,
+        request: Request<v1::ServersListRequest>,
     ) -> Result<Response<v1::ServersListResponse>, Status> {
+        let caller = caller::of(&request);
         let servers = self.0.pool.servers();
-        let servers = servers.values().map(|server| convert::server(server));
+        let servers = servers
+            .values()
+            .map(|server| convert::server(server, &caller));
         let mut servers: Vec<_> = servers.collect();
         weigh(&mut servers).await;
         Ok(Response::new(v1::ServersListResponse { servers }))
@@ -66,8 +75,9 @@ impl servers_server::Servers for Servers {
         &self,
         request: Request<v1::ServersGetRequest>,
     ) -> Result<Response<v1::ServersGetResponse>, Status> {
+        let caller = caller::of(&request);
         let server = self.0.pool.get(&request.into_inner().server)?;
-        let mut server = [convert::server(&server)];
+        let mut server = [convert::server(&server, &caller)];
         weigh(&mut server).await;
         let [server] = server;
         Ok(Response::new(v1::ServersGetResponse {
@@ -118,7 +128,7 @@ impl servers_server::Servers for Servers {
         let server = self.0.pool.get(&request.into_inner().server)?;
         server.refresh(&caller).await?;
         Ok(Response::new(v1::ServersRefreshResponse {
-            server: Some(convert::server(&server)),
+            server: Some(convert::server(&server, &caller)),
         }))
     }
 
@@ -146,6 +156,7 @@ impl servers_server::Servers for Servers {
         &self,
         request: Request<v1::ServersWatchRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
+        let caller = caller::of(&request);
         let name = request.into_inner().server;
         let only = if name.is_empty() {
             None
@@ -153,7 +164,7 @@ impl servers_server::Servers for Servers {
             Some(self.0.pool.get(&name)?.config().name.clone())
         };
         let (changes, stream) = mpsc::channel(64);
-        tokio::spawn(watch(Arc::clone(&self.0), only, changes));
+        tokio::spawn(watch(Arc::clone(&self.0), caller, only, changes));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 
@@ -176,6 +187,11 @@ impl servers_server::Servers for Servers {
         tokio::spawn(logs(kept, news, self.0.shutdown.clone(), lines));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
+}
+
+/// A task of ours did not come to its end.
+pub(super) fn broken() -> Failure {
+    Failure::new(Reason::Internal, "the daemon could not carry this out")
 }
 
 /// Adds how much memory each server takes.
@@ -215,6 +231,7 @@ async fn ping(server: &Server, caller: &Caller) -> Result<Duration, Failure> {
 /// Sends each server once, and then again whenever it looks different.
 async fn watch(
     context: Arc<Context>,
+    caller: Caller,
     only: Option<String>,
     changes: mpsc::Sender<Result<v1::ServersWatchResponse, Status>>,
 ) {
@@ -225,7 +242,7 @@ async fn watch(
         let servers = context.pool.servers();
         let is_meant = |name: &String| only.as_ref().is_none_or(|only| only == name);
         for (name, server) in servers.iter().filter(|(name, _)| is_meant(name)) {
-            let now = convert::server(server);
+            let now = convert::server(server, &caller);
             let steady = steady(&now);
             if told.get(name) != Some(&steady) {
                 told.insert(name.clone(), steady);

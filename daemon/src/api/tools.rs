@@ -145,9 +145,9 @@ impl Tools {
         let mut tools = Vec::new();
         let mut missing = Vec::new();
         for server in servers {
-            match self.0.catalog.tools_of(server) {
+            match self.0.catalog.tools_of(server, caller) {
                 Some(known) => tools.extend(known.list.iter().cloned()),
-                None => missing.push(missing_server(server)),
+                None => missing.push(missing_server(server, caller)),
             }
         }
         (tools, missing)
@@ -188,9 +188,9 @@ fn wire_progress(progress: Progress) -> v1::Progress {
     }
 }
 
-fn missing_server(server: &Server) -> v1::MissingServer {
+fn missing_server(server: &Server, caller: &Caller) -> v1::MissingServer {
     let name = server.config().name.clone();
-    let (reason, message) = match server.readiness() {
+    let (reason, message) = match server.readiness_for(caller) {
         Readiness::Refused(failure) => (failure.reason.as_str(), failure.message),
         _ => (
             Reason::ServerStarting.as_str(),

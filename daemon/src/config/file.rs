@@ -175,8 +175,8 @@ pub(super) fn read(path: &Path) -> Result<Config, ConfigError> {
 }
 
 fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let file: File = serde_json::from_str(text).map_err(|error| ConfigError::Malformed {
+    let json = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let file: File = serde_json::from_str(json).map_err(|error| ConfigError::Malformed {
         path: path.to_owned(),
         line: error.line(),
         column: error.column(),
@@ -184,6 +184,7 @@ fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
     })?;
     let mut config = Config {
         files: vec![path.to_owned()],
+        text: Some(text.as_bytes().to_vec()),
         ..Config::default()
     };
     for (name, entry) in file.servers {

@@ -89,7 +89,7 @@ pub struct Connection {
     noise_in_a_row: AtomicU64,
     received: AtomicU64,
     born: Instant,
-    /// When a tool was last called, in milliseconds after `born`.
+    /// When a call last began or ended, in milliseconds after `born`.
     last_call: AtomicU64,
     /// Set when the server puts a question to its client that only an agent could answer.
     asks: Arc<AtomicBool>,
@@ -105,6 +105,8 @@ struct Table {
 #[derive(Debug)]
 struct Pending {
     reply: oneshot::Sender<Reply>,
+    /// It is a call, not a question of our own: the server is used.
+    is_call: bool,
     progress: Option<mpsc::Sender<Progress>>,
 }
 
@@ -130,7 +132,7 @@ impl Connection {
 
     /// Sends a request. `params` is JSON text, empty for none.
     pub fn request(self: &Arc<Self>, method: &str, params: &[u8]) -> Result<Waiting, CallError> {
-        self.begin(None, |id| outgoing::request(id, method, params))
+        self.begin(false, None, |id| outgoing::request(id, method, params))
     }
 
     /// Calls a tool. `arguments` is JSON text, empty for none.
@@ -141,9 +143,8 @@ impl Connection {
         progress: Option<mpsc::Sender<Progress>>,
     ) -> Result<Waiting, CallError> {
         let wants_progress = progress.is_some();
-        let now = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.last_call.store(now, Ordering::Relaxed);
-        self.begin(progress, |id| {
+        self.stamp();
+        self.begin(true, progress, |id| {
             outgoing::tool_call(id, tool, arguments, wants_progress)
         })
     }
@@ -178,7 +179,7 @@ impl Connection {
         self.received.load(Ordering::Relaxed)
     }
 
-    /// When a tool was last called, or the process was started.
+    /// When a call last began or ended, or the process was started.
     pub fn last_used(&self) -> Instant {
         self.born + Duration::from_millis(self.last_call.load(Ordering::Relaxed))
     }
@@ -211,7 +212,9 @@ impl Connection {
         let pending = {
             let mut table = self.table.lock();
             table.closed = Some(Arc::clone(cause));
-            std::mem::take(&mut table.pending)
+            let pending = std::mem::take(&mut table.pending);
+            self.ring_if_drained(&table);
+            pending
         };
         let unsent = self.outbox.close();
         for (id, pending) in pending {
@@ -245,6 +248,7 @@ impl Connection {
 
     fn begin(
         self: &Arc<Self>,
+        is_call: bool,
         progress: Option<mpsc::Sender<Progress>>,
         frame: impl FnOnce(u64) -> Bytes,
     ) -> Result<Waiting, CallError> {
@@ -256,7 +260,12 @@ impl Connection {
             if let Some(cause) = &table.closed {
                 return Err(CallError::NotSent(Arc::clone(cause)));
             }
-            table.pending.insert(id, Pending { reply, progress });
+            let pending = Pending {
+                reply,
+                is_call,
+                progress,
+            };
+            table.pending.insert(id, pending);
         }
         let waiting = Waiting {
             connection: Arc::clone(self),
@@ -353,10 +362,19 @@ impl Connection {
     fn settle_or_count(&self, id: Option<u64>, reply: impl FnOnce() -> Reply) {
         match id.and_then(|id| self.remove(id)) {
             Some(pending) => {
+                if pending.is_call {
+                    self.stamp();
+                }
                 let _ = pending.reply.send(reply());
             }
             None => self.odd(),
         }
+    }
+
+    /// The server is being used now.
+    fn stamp(&self) {
+        let now = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_call.store(now, Ordering::Relaxed);
     }
 
     fn remove(&self, id: u64) -> Option<Pending> {

@@ -147,6 +147,14 @@ impl Gate {
             let next = {
                 let mut inside = self.inside.lock();
                 let one_agent = self.one_agent.load(Ordering::Relaxed);
+                // Whoever has gone stands in nobody's way.
+                while inside
+                    .waiting
+                    .front()
+                    .is_some_and(|(_, waiter)| waiter.is_closed())
+                {
+                    inside.waiting.pop_front();
+                }
                 match inside.waiting.front() {
                     Some(&(agent, _)) if inside.lets_in(agent, one_agent) => {
                         inside.let_in(agent);
@@ -156,7 +164,7 @@ impl Gate {
                 }
             };
             let Some((_, waiter)) = next else { return };
-            // Whoever has gone does not take it: then it is dropped, here and now, and makes room.
+            // Whoever goes just now does not take it: then it is dropped, here, and makes room.
             let _ = waiter.send(Pass(Arc::clone(self)));
         }
     }

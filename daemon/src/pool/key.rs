@@ -1,4 +1,4 @@
-//! Who may share a process with whom. Pure.
+//! Who may share a process with whom.
 
 use crate::config::Sharing;
 use std::{
@@ -109,6 +109,16 @@ impl Key {
             Sharing::PerAgent => own,
             Sharing::PerProject => caller.project.clone().map_or(own, Self::Project),
             Sharing::PerCredential => caller.credential.clone().map_or(own, Self::Credential),
+        }
+    }
+}
+
+impl Key {
+    /// What is only known to those who share the process, if that is so.
+    pub(super) fn secret(&self) -> &[u8] {
+        match self {
+            Self::Credential(Credential(shown)) => shown,
+            Self::Shared | Self::Agent(_) | Self::Project(_) => b"",
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::{
         handshake::{ServerInfo, ToolList},
         tools::{ToolDefinition, name_of},
     },
+    platform::{check_private, make_private},
     supervisor::lists::Lists,
 };
 use bytes::Bytes;
@@ -14,11 +15,17 @@ use serde_json::value::RawValue;
 use std::{
     fs, io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// Files of another form are not read.
 const VERSION: u32 = 1;
+
+/// How many servers, in how many folders, are remembered.
+const MAX_FILES: usize = 1000;
 
 /// No list is longer.
 const MAX_FILE: u64 = 64 * 1024 * 1024;
@@ -62,9 +69,12 @@ impl Shelf {
     /// What is kept under this name. Whatever is wrong with it, there is nothing then.
     pub fn read(&self, identity: &str) -> Lists {
         let path = self.path(identity);
-        let small = fs::metadata(&path).is_ok_and(|file| file.len() <= MAX_FILE);
+        // A link or a pipe is not ours, and a folder that others can write holds what they want.
+        let meta = fs::symlink_metadata(&path);
+        let is_ours = meta.is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_FILE)
+            && check_private(&self.folder).is_ok();
         let kept = || parse(&fs::read(&path).ok()?);
-        small.then(kept).flatten().unwrap_or_default()
+        is_ours.then(kept).flatten().unwrap_or_default()
     }
 
     /// Keeps it. Whoever reads meanwhile sees the old or the new, and never a part.
@@ -72,11 +82,30 @@ impl Shelf {
         let Some(text) = print(server, lists) else {
             return Ok(()); // nothing is known yet
         };
-        crate::platform::make_private(&self.folder)?;
-        let path = self.path(identity);
-        let draft = path.with_extension("new");
-        write_through(&draft, &text)?;
-        fs::rename(&draft, &path)
+        make_private(&self.folder)?;
+        // A name of its own: two servers that run the same may write at the same time.
+        static DRAFTS: AtomicU64 = AtomicU64::new(0);
+        let n = DRAFTS.fetch_add(1, Ordering::Relaxed);
+        let draft = self.folder.join(format!(".{}-{n}.new", std::process::id()));
+        let written = write_through(&draft, &text);
+        let kept = written.and_then(|()| fs::rename(&draft, self.path(identity)));
+        if kept.is_err() {
+            let _ = fs::remove_file(&draft);
+        }
+        kept
+    }
+
+    /// Throws away what has not been written for longest, when there is too much.
+    pub fn tidy(&self) {
+        let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let mut files: Vec<_> = files
+            .filter_map(|file| Some((file.metadata().ok()?.modified().ok()?, file.path())))
+            .collect();
+        files.sort();
+        let surplus = files.len().saturating_sub(MAX_FILES);
+        for (_, path) in files.into_iter().take(surplus) {
+            let _ = fs::remove_file(path);
+        }
     }
 
     fn path(&self, identity: &str) -> PathBuf {
@@ -149,7 +178,7 @@ fn print(server: &str, lists: &Lists) -> Option<Vec<u8>> {
 fn write_through(path: &Path, text: &[u8]) -> io::Result<()> {
     use io::Write as _;
     let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(path)?;
@@ -215,6 +244,40 @@ mod tests {
         failed.error = Some("no".into());
         shelf.write("x", "server", &failed).unwrap();
         assert_eq!(shelf.read("x").tools, kept().tools);
+    }
+
+    #[test]
+    fn only_so_many_are_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(dir.path().join("lists"));
+        shelf.write("first", "server", &kept()).unwrap();
+        let old = std::time::SystemTime::UNIX_EPOCH;
+        let first = fs::File::open(dir.path().join("lists/first.json")).unwrap();
+        first.set_modified(old).unwrap();
+        for n in 0..MAX_FILES {
+            fs::write(dir.path().join(format!("lists/{n}.json")), "").unwrap();
+        }
+        shelf.tidy();
+        assert!(shelf.read("first").tools.is_none());
+        assert_eq!(
+            fs::read_dir(dir.path().join("lists")).unwrap().count(),
+            MAX_FILES
+        );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_others_could_have_written_is_not_read() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("lists");
+        let shelf = Shelf::new(folder.clone());
+        shelf.write("x", "server", &kept()).unwrap();
+        std::os::unix::fs::symlink(folder.join("x.json"), folder.join("link.json")).unwrap();
+        assert!(shelf.read("link").tools.is_none());
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(shelf.read("x").tools.is_none());
+        assert!(shelf.write("x", "server", &kept()).is_err());
     }
 
     #[cfg(unix)]

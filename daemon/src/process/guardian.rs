@@ -81,12 +81,17 @@ pub(super) fn forget(group: Pid) {
     tell(&format!("-{}\n", group.as_raw_nonzero()));
 }
 
-/// Lets the guardian go, and waits until it has.
+/// Lets the guardian go, and waits until it has, but not for ever.
 pub fn release() {
     if let Some(guardian) = GUARDIAN.get() {
         let mut child = guardian.child.lock();
         drop(child.stdin.take());
-        let _ = child.wait();
+        for _ in 0..200 {
+            if !matches!(child.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
     }
 }
 

@@ -103,7 +103,7 @@ impl Actor {
             let deadline = self
                 .machine
                 .deadline()
-                .map(|at| self.epoch + at.since_start());
+                .map(|at| self.epoch + at.since_beginning());
             let idle = self.idle_at();
             // In this order: what a process did comes before what somebody wants of it.
             tokio::select! {
@@ -129,7 +129,10 @@ impl Actor {
     async fn asked(&mut self, request: Request) {
         match request {
             // The call looked before the operator spoke.
-            Request::Command(Command::Demand, _) if self.common.held.load(Ordering::Relaxed) => {}
+            Request::Command(Command::Demand, _) if self.common.held.load(Ordering::Relaxed) => {
+                // It waits for news: this is it.
+                self.publish.send_modify(|_| {});
+            }
             Request::Command(command, reply) => {
                 let outcome = self.machine.answer(self.now(), command);
                 debug!(server = self.spec.name, ?command, ?outcome, "asked to");
@@ -196,11 +199,16 @@ impl Actor {
                 }
             }
             News::Tools(generation, tools, refresher) => {
-                if !self.is_current(generation) {
-                    return;
-                }
-                let answer = tools.as_ref().map(|_| ()).map_err(Clone::clone);
-                self.common.lists.list(tools);
+                // One that is being replaced knows nothing of what comes after it.
+                let counts = self.is_current(generation)
+                    && matches!(self.machine.state(), State::Ready { .. });
+                let answer = if counts {
+                    let answer = tools.as_ref().map(|_| ()).map_err(Clone::clone);
+                    self.common.lists.list(tools);
+                    answer
+                } else {
+                    Err("the server ended meanwhile".to_owned())
+                };
                 if let Some(refresher) = refresher {
                     let _ = refresher.send(answer);
                 }
@@ -455,9 +463,12 @@ impl Actor {
             let failure = self.failure_of(generation, &exit);
             running.connection.end(&failure);
             self.because(&exit);
+            self.remember(failure);
             self.publish.send_modify(|status| {
                 status.leaked += 1;
                 status.pid = None;
+                status.silences = 0;
+                status.latency = None;
             });
             let name = self.spec.name.clone();
             let publish = self.publish.clone();

@@ -121,11 +121,16 @@ impl Instance {
         answer.await.unwrap_or(Outcome::AlreadyTrue)
     }
 
-    /// A call wants it to run. Nothing is waited for: if its ears are full, others want the same.
-    pub fn demand(&self) {
-        let _ = self
-            .requests
-            .try_send(Request::Command(Command::Demand, None));
+    /// A call wants it to run, and waits for that.
+    pub async fn demand(&self) {
+        let request = Request::Command(Command::Demand, None);
+        let _ = self.requests.send(request).await;
+    }
+
+    /// A call would like it to run, and does not wait for it. Whose ears are full is not pressed.
+    pub fn hint_demand(&self) {
+        let request = Request::Command(Command::Demand, None);
+        let _ = self.requests.try_send(request);
     }
 
     /// What the next process is to be. The present one goes on.

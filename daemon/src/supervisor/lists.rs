@@ -41,6 +41,14 @@ impl ListBoard {
         self.lists.borrow()
     }
 
+    /// What is known now, to keep.
+    pub fn now(&self) -> Lists {
+        Lists {
+            asks: self.asks.load(Ordering::Relaxed),
+            ..self.current().clone()
+        }
+    }
+
     /// A way to wait for changes.
     pub fn subscribe(&self) -> watch::Receiver<Lists> {
         self.lists.subscribe()

@@ -169,7 +169,7 @@ impl Machine {
         }
         match (command, self.state) {
             (Command::Stop | Command::Rest, state) => self.stop(now, state),
-            // One that waits for its next try gets it.
+            // It runs, or is on its way.
             (
                 Command::Demand,
                 State::Backoff { .. }

@@ -132,8 +132,11 @@ impl Running {
         let writer = tokio::spawn({
             let (connection, news) = (Arc::clone(&connection), news.clone());
             async move {
-                let written =
-                    stdio::write_frames(&connection.outbox, pipes.stdin, health.timeout).await;
+                // Whoever works on one thing need not read the next; its callers have their deadlines.
+                let is_busy =
+                    |writing| connection.in_flight() > writing + connection.outbox.requests();
+                let (outbox, stdin) = (&connection.outbox, pipes.stdin);
+                let written = stdio::write_frames(outbox, stdin, health.timeout, is_busy).await;
                 let Err(error) = written else { return };
                 let why = if error.kind() == io::ErrorKind::TimedOut {
                     "the server does not read what it is sent"

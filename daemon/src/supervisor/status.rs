@@ -126,7 +126,7 @@ impl Status {
         (self.state, self.wanted, self.generation, self.looping) = news;
         let left = match state {
             State::Backoff { until } | State::CrashLoop { until, .. } => {
-                Some(until.since_start().saturating_sub(mono))
+                Some(until.since_beginning().saturating_sub(mono))
             }
             _ => None,
         };
@@ -185,9 +185,10 @@ impl Status {
 
     /// Why it does not run, and when it will be tried again.
     pub fn refusal(&self) -> Failure {
-        let retry_after = Some(self.next_try_in());
-        self.cause()
-            .with(|details| details.retry_after = retry_after)
+        let next_try = self.next_try_at.map(|_| self.next_try_in());
+        self.cause().with(|details| {
+            details.retry_after = next_try.or(details.retry_after);
+        })
     }
 
     fn keeps_ending(&self) -> Failure {

@@ -78,6 +78,16 @@ impl Outbox {
         Ok(())
     }
 
+    /// How many requests wait to be written.
+    pub fn requests(&self) -> usize {
+        let queue = self.queue.lock();
+        queue
+            .frames
+            .iter()
+            .filter(|frame| frame.id.is_some())
+            .count()
+    }
+
     /// Puts a frame at the end, however much waits there: for what must not be lost and is bounded
     /// by what was pushed before.
     pub fn push_always(&self, frame: Frame) {

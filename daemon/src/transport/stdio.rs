@@ -50,11 +50,13 @@ pub async fn read_lines(
 }
 
 /// Writes what the outbox holds until it is closed. Frames that wait together go out together. A
-/// reader that takes nothing at all for as long as `patience` is an error of the kind `TimedOut`.
+/// reader that takes nothing at all for as long as `patience` is an error of the kind `TimedOut`, unless
+/// it `is_busy` with what it has taken: that is asked with the number of requests that are being written.
 pub async fn write_frames(
     outbox: &Outbox,
     mut to: impl AsyncWrite + Unpin,
     patience: Duration,
+    is_busy: impl Fn(usize) -> bool,
 ) -> io::Result<()> {
     let mut batch = Vec::new();
     while outbox.next_batch(BATCH, &mut batch).await {
@@ -65,10 +67,13 @@ pub async fn write_frames(
         let mut rest = &mut slices[..];
         while !rest.is_empty() {
             let written = timeout(patience, to.write_vectored(rest)).await;
+            let begun = batch.len() - rest.len();
+            let requests = || batch[begun..].iter().filter(|frame| frame.id.is_some());
             match written.map_err(io::Error::from).flatten() {
                 Ok(n) if n > 0 => IoSlice::advance_slices(&mut rest, n),
+                Err(late)
+                    if late.kind() == io::ErrorKind::TimedOut && is_busy(requests().count()) => {}
                 failed => {
-                    let begun = batch.len() - rest.len();
                     // Of the first that is left a part may have gone out; of the others nothing.
                     let untouched = rest[0].len() == batch[begun].bytes.len();
                     outbox.give_back(&batch[begun + usize::from(!untouched)..]);
@@ -94,7 +99,7 @@ mod tests {
         let outbox = Arc::new(Outbox::default());
         let writer = tokio::spawn({
             let outbox = Arc::clone(&outbox);
-            async move { write_frames(&outbox, ours, Duration::MAX).await }
+            async move { write_frames(&outbox, ours, Duration::MAX, |_| false).await }
         });
         let expected: Vec<String> = (0..500).map(|i| format!("{{\"n\":{i}}}")).collect();
         for text in &expected {
@@ -123,8 +128,34 @@ mod tests {
         let outbox = Outbox::default();
         let bytes = Bytes::from_static(b"more than fits into the pipe");
         outbox.push(Frame { id: None, bytes }).unwrap();
-        let error = write_frames(&outbox, ours, Duration::from_secs(10)).await;
+        let error = write_frames(&outbox, ours, Duration::from_secs(10), |_| false).await;
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_is_busy_is_waited_for() {
+        let (ours, mut theirs) = tokio::io::duplex(8);
+        let outbox = Outbox::default();
+        let bytes = Bytes::from_static(b"more than fits into the pipe");
+        let id = Some(1);
+        outbox.push(Frame { id, bytes }).unwrap();
+        let busy_until = tokio::time::Instant::now() + Duration::from_secs(100);
+        let is_busy = |writing| {
+            assert_eq!(writing, 1);
+            tokio::time::Instant::now() < busy_until
+        };
+        let writing = write_frames(&outbox, ours, Duration::from_secs(10), is_busy);
+        let mut read = Vec::new();
+        let reading = async {
+            tokio::time::sleep(Duration::from_secs(95)).await;
+            while read.len() < 28 {
+                theirs.read_buf(&mut read).await.unwrap();
+            }
+        };
+        tokio::select! {
+            written = writing => panic!("{written:?}"),
+            () = reading => {}
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -160,7 +191,7 @@ mod tests {
             let bytes = Bytes::from_static(b"{}\n");
             outbox.push(Frame { id, bytes }).unwrap();
         }
-        let error = write_frames(&outbox, ours, Duration::MAX)
+        let error = write_frames(&outbox, ours, Duration::MAX, |_| false)
             .await
             .unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
@@ -180,7 +211,7 @@ mod tests {
                 })
                 .unwrap();
         }
-        let error = write_frames(&outbox, ours, Duration::from_secs(1)).await;
+        let error = write_frames(&outbox, ours, Duration::from_secs(1), |_| false).await;
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert_eq!(outbox.close(), [3]);
     }

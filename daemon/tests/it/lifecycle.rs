@@ -2,7 +2,7 @@
 
 use crate::support::{
     Daemon, Ends, Home, is_alive, kill, server_when, servers, start_with, test_server,
-    wait_until_gone,
+    test_server_with, wait_until_gone,
 };
 use nexus_client::{Error, Reason, ServerState, Wait};
 use rustix::process::Signal;
@@ -263,4 +263,34 @@ async fn systemd_is_told_how_we_are() {
         buffer[n..].fill(0);
     }
     assert!(child.0.wait().unwrap().success());
+}
+
+/// Whoever looks must not stand in the way of those who change things, however many threads there are.
+#[tokio::test]
+async fn looking_at_servers_holds_nobody_up_on_several_threads() {
+    let home = Home::new();
+    let keys = json!({"replicas": 4});
+    home.configure(&servers(&[("t", test_server_with(&[], keys))]));
+    let mut command = home.nexusd();
+    command.args(["--threads", "4"]);
+    let daemon = home.start_as(command);
+    let mut lookers = Vec::new();
+    for _ in 0..4 {
+        let nexus = daemon.client().await;
+        lookers.push(tokio::spawn(async move {
+            loop {
+                nexus.servers().list().await.unwrap();
+            }
+        }));
+    }
+    let nexus = daemon.client().await;
+    for _ in 0..20 {
+        let restarting = async { nexus.servers().restart("t", Wait::Done).await };
+        let restarted = tokio::time::timeout(crate::support::PATIENCE, restarting).await;
+        restarted.expect("it stands still").unwrap();
+    }
+    for looker in lookers {
+        assert!(!looker.is_finished());
+        looker.abort();
+    }
 }

@@ -1,8 +1,8 @@
 //! Who shares which process, when it is started, and how many calls it gets.
 
 use crate::support::{
-    Daemon, Home, eventually, executions, is_alive, kill, server_until, server_when, servers,
-    test_server_with,
+    Daemon, Home, NEXUSD, eventually, executions, is_alive, kill, server_until, server_when,
+    servers, test_server_with,
 };
 use nexus_client::{Error, Nexus, Reason, ServerState, Wait};
 use serde_json::{Value, json};
@@ -199,6 +199,47 @@ async fn agents_in_one_folder_share_and_run_there() {
         environment.contains(folder.to_str().unwrap()),
         "{environment}"
     );
+}
+
+/// What a server can do may depend on where it runs: nobody sees the tools of somebody else's.
+#[tokio::test]
+async fn each_project_sees_the_tools_of_its_own_process() {
+    let home = Home::new();
+    let script = format!("exec {NEXUSD} demo-server --tools $(cat tools)");
+    let server = json!({"command": "sh", "args": ["-c", script], "sharing": "per-project"});
+    home.configure(&servers(&[("t", server)]));
+    let project = |tools: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("tools"), tools).unwrap();
+        folder
+    };
+    let (few, many) = (project("1"), project("3"));
+    let mut daemon = home.start();
+    for round in 0..2 {
+        let one = connect(&daemon, few.path(), "").await;
+        let two = connect(&daemon, many.path(), "").await;
+        for _ in 0..2 {
+            assert_eq!(one.tools().list().await.unwrap().tools.len(), 5);
+            assert_eq!(two.tools().list().await.unwrap().tools.len(), 7);
+        }
+        assert_eq!(two.servers().get("t").await.unwrap().tools, 7);
+        let error = one
+            .tools()
+            .call("t.tool_0003", json!({}))
+            .await
+            .unwrap_err();
+        assert_eq!(error.reason(), Some(Reason::ToolNotFound));
+        if round == 0 {
+            two.tools().call("t.tool_0003", json!({})).await.unwrap();
+            // The next daemon tells them apart as well, and wakes nobody.
+            let lists = daemon.home.path().join("state/nexus/lists");
+            let kept = || fs::read_dir(&lists).map_or(0, Iterator::count);
+            eventually("both are kept", || kept() == 2).await;
+            daemon = daemon.end().start();
+        } else {
+            assert_eq!(one.servers().get("t").await.unwrap().generation, 0);
+        }
+    }
 }
 
 #[tokio::test]

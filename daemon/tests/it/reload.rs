@@ -1,9 +1,9 @@
 //! Reading the configuration again.
 
 use crate::support::{
-    Home, is_alive, server_until, server_when, servers, test_server, test_server_with,
+    Home, eventually, is_alive, server_until, server_when, servers, test_server, test_server_with,
 };
-use nexus_client::{Reason, ServerState};
+use nexus_client::{Reason, ServerState, Wait};
 use rustix::process::Signal;
 use serde_json::json;
 use std::fs;
@@ -157,6 +157,113 @@ async fn what_is_replaced_finishes_its_calls_first() {
     let after = nexus.servers().get("t").await.unwrap();
     assert_ne!(after.pid, before.pid);
     assert_eq!(after.restarts, 0);
+}
+
+/// What a new program can do is not known for a moment: whoever calls then waits, and lets others go on.
+#[tokio::test]
+async fn calls_go_on_while_what_is_run_changes_again_and_again() {
+    let home = Home::new();
+    home.configure(&servers(&[
+        ("t", test_server(&[])),
+        ("u", test_server(&[])),
+    ]));
+    let daemon = home.start();
+    let mut callers = Vec::new();
+    for _ in 0..8 {
+        let nexus = daemon.client().await;
+        callers.push(tokio::spawn(async move {
+            for n in 0.. {
+                let server = ["t", "u"][n % 2];
+                let sum = nexus
+                    .tools()
+                    .call(format!("{server}.add"), json!({"a": n, "b": 1}))
+                    .await;
+                assert_eq!(sum.unwrap().text(), (n + 1).to_string());
+            }
+        }));
+    }
+    let nexus = daemon.client().await;
+    for round in 1..=20 {
+        let changed = test_server(&["--tools", &round.to_string()]);
+        daemon
+            .home
+            .configure(&servers(&[("t", changed), ("u", test_server(&[]))]));
+        let report = nexus.daemon().reload().await.unwrap();
+        assert_eq!(report.changed, ["t"]);
+        server_when(&nexus, "t", |s| {
+            s.tools == 4 + round && s.state == ServerState::Ready
+        })
+        .await;
+    }
+    for caller in callers {
+        assert!(!caller.is_finished());
+        caller.abort();
+    }
+}
+
+#[tokio::test]
+async fn what_is_removed_is_not_started_again_by_calls_that_wait() {
+    let home = Home::new();
+    let journal = home.path().join("starts");
+    let args = [
+        "--start-journal",
+        journal.to_str().unwrap(),
+        "--fault",
+        "exit@2",
+    ];
+    let one = test_server_with(&args, json!({"max_in_flight": 1}));
+    home.configure(&servers(&[("t", one), ("u", test_server(&[]))]));
+    let daemon = home.start();
+    let nexus = daemon.client().await;
+    let calls: Vec<_> = (0..4)
+        .map(|_| {
+            let nexus = nexus.clone();
+            tokio::spawn(async move {
+                let slow = json!({"duration": 0.5, "steps": 1});
+                nexus.tools().call("t.slow_operation", slow).await
+            })
+        })
+        .collect();
+    server_until(&nexus, "t", |s| (s.in_flight, s.waiting) == (1, 3)).await;
+    daemon.home.configure(&servers(&[("u", test_server(&[]))]));
+    nexus.daemon().reload().await.unwrap();
+    for call in calls {
+        // Carried out, lost with the process, or told that there is none any more.
+        let _ = call.await.unwrap();
+    }
+    eventually("none of its processes is left", || {
+        let text = fs::read_to_string(&journal).unwrap();
+        let mut pids = text
+            .lines()
+            .map(|line| line.split('\t').nth(1).unwrap().parse().unwrap());
+        pids.all(|pid| !is_alive(pid))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_an_operator_stopped_stays_stopped_in_another_form() {
+    let home = Home::new();
+    home.configure(&servers(&[("t", test_server(&[]))]));
+    let daemon = home.start();
+    let nexus = daemon.client().await;
+    nexus.servers().stop("t", Wait::Done).await.unwrap();
+    let keys = json!({"replicas": 2});
+    daemon
+        .home
+        .configure(&servers(&[("t", test_server_with(&[], keys))]));
+    nexus.daemon().reload().await.unwrap();
+    let server = nexus.servers().get("t").await.unwrap();
+    assert_eq!(
+        (server.state, server.instances.len()),
+        (ServerState::Stopped, 2)
+    );
+    let error = nexus
+        .tools()
+        .call("t.get_time", json!({}))
+        .await
+        .unwrap_err();
+    assert_eq!(error.reason(), Some(Reason::ServerStopped));
 }
 
 #[tokio::test]

@@ -175,7 +175,14 @@ fn append(path: &Path, text: &[u8]) -> io::Result<()> {
         let mut options = fs::OpenOptions::new();
         options.append(true).create(true);
         #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        {
+            use std::os::unix::fs::OpenOptionsExt as _;
+            // A link in its place is somebody's trick.
+            let no_link = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+            options
+                .mode(0o600)
+                .custom_flags(no_link.bits().cast_signed());
+        }
         options.open(path)
     };
     let file = open().or_else(|error| match path.parent() {
@@ -198,7 +205,11 @@ fn append(path: &Path, text: &[u8]) -> io::Result<()> {
 fn rotate(path: &Path) -> io::Result<()> {
     let numbered = |n: u32| match n {
         0 => path.to_owned(),
-        n => PathBuf::from(format!("{}.{n}", path.display())),
+        n => {
+            let mut name = path.as_os_str().to_owned();
+            name.push(format!(".{n}"));
+            PathBuf::from(name)
+        }
     };
     for n in (0..OLDER).rev() {
         match fs::rename(numbered(n), numbered(n + 1)) {

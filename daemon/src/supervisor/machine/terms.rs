@@ -3,23 +3,23 @@
 use crate::supervisor::restart::Run;
 use std::{ops::Sub, time::Duration};
 
-/// A moment, counted from the start of the daemon.
+/// A moment, counted from when the server began to be looked after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mono(Duration);
 
 impl Mono {
-    /// So long after the start of the daemon.
-    pub const fn new(since_start: Duration) -> Self {
-        Self(since_start)
+    /// So long after the beginning.
+    pub const fn new(since_beginning: Duration) -> Self {
+        Self(since_beginning)
     }
 
-    /// So many seconds after the start of the daemon.
+    /// So many seconds after the beginning.
     pub const fn from_secs(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
 
-    /// How long after the start of the daemon.
-    pub const fn since_start(self) -> Duration {
+    /// How long after the beginning.
+    pub const fn since_beginning(self) -> Duration {
         self.0
     }
 

@@ -1,0 +1,228 @@
+//! The processes that share the calls of those with one key, and what they tell of themselves.
+
+use super::{
+    gate::{Gate, Limits},
+    key::Key,
+    member::Member,
+    server::Server,
+    shelf::Shelf,
+};
+use crate::{
+    config::{ServerConfig, Start},
+    supervisor::{
+        Common, Instance, InstanceSpec, lists::ListBoard, machine::Command, status::Readiness,
+    },
+};
+use parking_lot::Mutex;
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Weak},
+    time::Duration,
+};
+use tracing::warn;
+
+/// A process that is a project's or a credential's own ends when it is not used for so long.
+const KEYED_IDLE_STOP: Duration = Duration::from_secs(30 * 60);
+
+/// The processes of one key.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) members: Vec<Arc<Member>>,
+    pub(super) lists: Arc<ListBoard>,
+    key: Key,
+    /// The folder that they run in, if their config names none.
+    folder: Option<PathBuf>,
+    /// What their lists are kept under.
+    identity: Mutex<String>,
+}
+
+impl Group {
+    pub(super) fn new(server: &Server, key: &Key, project: Option<&Path>) -> Arc<Self> {
+        let config = server.config();
+        // As if the agent had started it itself.
+        let folder = project.filter(|folder| {
+            matches!(key, Key::Agent(_) | Key::Project(_))
+                && config.cwd.is_none()
+                && folder.is_dir()
+        });
+        let folder = folder.map(Path::to_owned);
+        let identity = config.identity(folder.as_deref(), key.secret());
+        let shelf = server.surroundings.shelf.as_ref();
+        let kept = shelf.map(|shelf| shelf.read(&identity)).unwrap_or_default();
+        let lists = Arc::new(ListBoard::new(kept));
+        let common = Common {
+            limiter: Arc::clone(&server.surroundings.limiter),
+            lists: Arc::clone(&lists),
+            log: Arc::clone(&server.log),
+            held: Arc::clone(&server.held),
+        };
+        let member = |_| {
+            let number = server.next_number();
+            let spec = instance_spec(&config, key, folder.as_deref());
+            let instance = Instance::new(spec, number, common.clone());
+            let (mut status, pulse) = (instance.status(), Arc::clone(&server.surroundings.pulse));
+            tokio::spawn(async move {
+                while status.changed().await.is_ok() {
+                    pulse.send_modify(|beat| *beat += 1);
+                }
+            });
+            Arc::new(Member {
+                key: key.clone(),
+                number,
+                instance,
+                gate: Gate::new(limits(&config), Arc::clone(lists.asks())),
+            })
+        };
+        let group = Arc::new(Self {
+            members: (0..config.replicas).map(member).collect(),
+            lists,
+            key: key.clone(),
+            folder,
+            identity: Mutex::new(identity),
+        });
+        tokio::spawn(keep_lists(Arc::downgrade(&group), Weak::clone(&server.me)));
+        group
+    }
+
+    /// The one for the next call: of several, the one with the least to do.
+    pub(super) fn pick(&self) -> &Arc<Member> {
+        if let [only] = &*self.members {
+            return only;
+        }
+        let readiness = |member: &Arc<Member>| member.instance.current().readiness();
+        let is_ready = |member: &&Arc<Member>| member.instance.current().connection.is_some();
+        let asleep = || {
+            let asleep = |member: &&Arc<Member>| matches!(readiness(member), Readiness::Asleep);
+            self.members.iter().find(asleep)
+        };
+        let least = self
+            .members
+            .iter()
+            .filter(is_ready)
+            .min_by_key(|member| member.gate.load());
+        if let Some(member) = least {
+            if member.gate.load() > 0
+                && let Some(asleep) = asleep()
+            {
+                // There is more to do than those who are awake can do at once.
+                asleep.instance.hint_demand();
+            }
+            return member;
+        }
+        // None is ready: the one that is nearest to it.
+        let waits = |member: &&Arc<Member>| matches!(readiness(member), Readiness::Wait);
+        let coming = self.members.iter().find(waits);
+        coming.or_else(asleep).unwrap_or(&self.members[0])
+    }
+
+    /// How ready the best of them is.
+    pub(super) fn readiness(&self) -> Readiness {
+        let all = self
+            .members
+            .iter()
+            .map(|member| member.instance.current().readiness());
+        all.max_by_key(|readiness| match readiness {
+            Readiness::Ready(_) => 3,
+            Readiness::Wait => 2,
+            Readiness::Refused(_) => 1,
+            Readiness::Asleep => 0,
+        })
+        .unwrap_or(Readiness::Asleep)
+    }
+
+    /// Takes over a new configuration; with `replace`, in new processes.
+    pub(super) async fn reconfigure(
+        &self,
+        config: &ServerConfig,
+        shelf: Option<&Shelf>,
+        replace: bool,
+    ) {
+        if replace {
+            // Another program: what the old one could do says nothing about it.
+            let identity = config.identity(self.folder.as_deref(), self.key.secret());
+            let kept = shelf.map(|shelf| shelf.read(&identity));
+            *self.identity.lock() = identity;
+            self.lists.replace(kept.unwrap_or_default());
+        }
+        for member in &self.members {
+            member.gate.set_limits(limits(config));
+            let spec = instance_spec(config, &self.key, self.folder.as_deref());
+            member.instance.reconfigure(spec).await;
+            if replace {
+                member.instance.command(Command::Replace).await;
+            }
+        }
+    }
+
+    /// Whether none of them has a process, and nobody waits for one.
+    pub(super) fn is_at_rest(&self) -> bool {
+        let rests = |member: &Arc<Member>| member.is_at_rest() && member.gate.load() == 0;
+        self.members.iter().all(rests)
+    }
+
+    pub(super) async fn end(&self) {
+        futures_util::future::join_all(self.members.iter().map(|member| member.end())).await;
+    }
+}
+
+/// Keeps on disk what the processes tell of themselves, and lets watchers know.
+async fn keep_lists(group: Weak<Group>, server: Weak<Server>) {
+    let Some(mut news) = group.upgrade().map(|group| group.lists.subscribe()) else {
+        return;
+    };
+    let mut warned = false;
+    while news.changed().await.is_ok() {
+        let (Some(group), Some(server)) = (group.upgrade(), server.upgrade()) else {
+            return;
+        };
+        server.beat();
+        let Some(shelf) = server.surroundings.shelf.clone() else {
+            continue;
+        };
+        let name = server.config().name.clone();
+        let identity = group.identity.lock().clone();
+        let kept = news.borrow_and_update().clone();
+        drop((group, server));
+        let write = move || shelf.write(&identity, &name, &kept);
+        let written = tokio::task::spawn_blocking(write).await;
+        // It is a convenience: the daemon does its work without.
+        if let Ok(Err(error)) = written
+            && !std::mem::replace(&mut warned, true)
+        {
+            warn!(%error, "lists cannot be kept on disk");
+        }
+    }
+}
+
+fn limits(config: &ServerConfig) -> Limits {
+    Limits {
+        in_flight: config.max_in_flight,
+        waiting: config.max_queue,
+    }
+}
+
+fn instance_spec(config: &ServerConfig, key: &Key, folder: Option<&Path>) -> InstanceSpec {
+    let mut spawn = config.spawn_spec();
+    if let Some(folder) = folder {
+        // Which program is run is said by the config, wherever the agent may be.
+        let command = Path::new(&spawn.command);
+        if command.components().count() > 1
+            && let Ok(command) = std::path::absolute(command)
+        {
+            spawn.command = command.to_string_lossy().into_owned();
+        }
+        spawn.cwd = Some(folder.to_owned());
+    }
+    let idle_stop = config.idle_stop.or(match key {
+        Key::Shared | Key::Agent(_) => None,
+        Key::Project(_) | Key::Credential(_) => Some(KEYED_IDLE_STOP),
+    });
+    InstanceSpec {
+        name: config.name.clone(),
+        spawn,
+        start_timeout: config.start_timeout,
+        health: config.health,
+        keep_alive: config.start == Start::Eager && idle_stop.is_none(),
+        idle_stop,
+    }
+}
