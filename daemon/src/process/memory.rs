@@ -50,11 +50,13 @@ mod tests {
     }
 
     #[test]
-    fn our_own_group_has_some() {
-        let group = rustix::process::getpgrp()
-            .as_raw_nonzero()
-            .get()
-            .cast_unsigned();
+    fn a_group_is_counted_under_the_number_of_its_first() {
+        use std::os::unix::process::CommandExt as _;
+        let mut sleep = std::process::Command::new("sleep");
+        let mut child = sleep.arg("600").process_group(0).spawn().unwrap();
+        let group = child.id();
         assert!(of_groups()[&group] > 100_000);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }
