@@ -176,6 +176,7 @@ impl Catalog {
         let mut found: Vec<Found> = Vec::new();
         let mut unlisted = None;
         let is_left_out = |server: &Arc<Server>| without.iter().any(|out| Arc::ptr_eq(out, server));
+        let is_dotted = readings(name).next().is_some();
         let servers = self.pool.servers();
         for server in servers.values().filter(|server| !is_left_out(server)) {
             match self.tools_of(server, caller) {
@@ -183,8 +184,9 @@ impl Catalog {
                     server: Arc::clone(server),
                     tool: Arc::clone(tool),
                 })),
-                // One that keeps ending, or would have to be woken for it, is not worth the wait.
-                None if matches!(server.readiness_for(caller), Readiness::Wait) => {
+                // One that keeps ending, or would have to be woken for it, is not worth the wait; nor is
+                // any for a name that says which server is meant.
+                None if !is_dotted && matches!(server.readiness_for(caller), Readiness::Wait) => {
                     unlisted.get_or_insert_with(|| Arc::clone(server));
                 }
                 None => {}

@@ -23,6 +23,9 @@ use tracing::debug;
 /// The longest that anybody may wait for anything.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
+/// How long a server that might have a tool of some bare name is waited for.
+const GUESS: Duration = Duration::from_secs(5);
+
 /// A call of a tool.
 #[derive(Debug)]
 pub struct Call<'a> {
@@ -112,11 +115,14 @@ impl Router {
                 Ok(found) => return Ok(found),
                 Err(NotFound::Never(failure)) => return Err(failure),
                 Err(NotFound::AskLater(server, named)) => {
-                    match (server.introduced(caller).await, named) {
-                        (Ok(()), _) => {}
-                        (Err(failure), Named::Yes) => return Err(failure),
-                        // What it cannot tell is no reason not to ask the others.
-                        (Err(_), Named::No) => without.push(server),
+                    let introduced = server.introduced(caller);
+                    match named {
+                        Named::Yes => introduced.await?,
+                        // What it cannot tell soon is no reason not to ask the others.
+                        Named::No => match timeout(GUESS, introduced).await {
+                            Ok(Ok(())) => {}
+                            Ok(Err(_)) | Err(_) => without.push(server),
+                        },
                     }
                 }
             }

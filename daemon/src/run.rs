@@ -161,6 +161,8 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
     for watcher in watchers {
         watcher.abort();
     }
+    #[cfg(target_os = "linux")]
+    crate::process::reaper::end_strays();
     #[cfg(unix)]
     crate::process::guardian::release();
     info!("stopped");
@@ -226,10 +228,16 @@ async fn reload(context: &Context) {
             for warning in warnings {
                 warn!("{warning}");
             }
-            info!(?report, "configuration read again");
+            info!(
+                added = report.added.len(),
+                removed = report.removed.len(),
+                changed = report.changed.len(),
+                unchanged = report.unchanged.len(),
+                "configuration read again"
+            );
         }
         Err(error) => error!(
-            error = %anyhow::Error::new(error),
+            error = format!("{:#}", anyhow::Error::new(error)),
             "the configuration cannot be used: everything stays as it was"
         ),
     }
@@ -240,16 +248,10 @@ async fn reload(context: &Context) {
 async fn reload_when_written(context: &Context) {
     let config = Arc::clone(&context.config.read());
     let file = config.file(context.config_file.as_deref());
-    let watch = file.map(|file| FileWatch::new(&file, config.text.clone()));
-    let mut watch = match watch {
-        Some(Ok(watch)) => watch,
-        watch => {
-            if let Some(Err(error)) = watch {
-                info!(%error, "changes of the configuration are not seen: `nexusctl reload` reads it");
-            }
-            return std::future::pending().await;
-        }
+    let Some(file) = file else {
+        return std::future::pending().await;
     };
+    let mut watch = FileWatch::new(&file, config.text.clone());
     loop {
         watch.changed(WRITING).await;
         reload(context).await;

@@ -1,7 +1,10 @@
 //! Who is asking: the connection that a request came over, and what it says of itself.
 
 use crate::pool::key::{Agent, Caller, Credential};
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Component, Path, PathBuf},
+    sync::Arc,
+};
 use tonic::Request;
 
 /// The folder that an agent works in: an absolute path.
@@ -25,14 +28,31 @@ pub(super) fn of<T>(request: &Request<T>) -> Caller {
             .get_bin(PROJECT)
             .and_then(|value| value.to_bytes().ok())
             .and_then(|path| project(&path)),
-        credential: credential.map(|shown| Credential::new(shown.as_bytes())),
+        credential: credential
+            .filter(|shown| !shown.is_empty())
+            .map(|shown| Credential::new(shown.as_bytes())),
     }
 }
 
 fn project(path: &[u8]) -> Option<PathBuf> {
     let path = PathBuf::from(str::from_utf8(path).ok()?);
     let usable = path.is_absolute() && path.as_os_str().len() <= MAX_PATH;
-    usable.then_some(path)
+    usable.then(|| plain(&path))
+}
+
+/// The same folder under one name: without `.`, `..` and doubled slashes.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 #[cfg(test)]
@@ -59,6 +79,14 @@ mod tests {
         assert_eq!(caller.agent.id(), agent.id());
         assert_eq!(caller.project, Some(PathBuf::from(path)));
         assert_eq!(caller.credential, Some(Credential::new(b"Bearer x")));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn one_folder_has_one_name() {
+        for path in ["/a/b", "/a//b/", "/a/./b", "/a/c/../b", "/../a/b"] {
+            assert_eq!(project(path.as_bytes()), Some("/a/b".into()), "{path}");
+        }
     }
 
     #[test]

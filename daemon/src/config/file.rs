@@ -24,6 +24,9 @@ const FOREIGN_KEYS: &[&str] = &[
     "gallery",
 ];
 
+/// More callers than this have nothing to wait for.
+const MOST_WAITING: usize = 10_000;
+
 /// More processes of one server would not make it faster.
 const MAX_REPLICAS: usize = 16;
 
@@ -230,7 +233,7 @@ fn server(path: &Path, name: &str, entry: Entry) -> Result<ServerConfig, ConfigE
     if name.trim().is_empty() {
         return Err(wrong("it has no name", "give it one"));
     }
-    let seconds = |value: Option<f64>, default: Duration| match value {
+    let seconds = |key: &str, value: Option<f64>, default: Duration| match value {
         None => Ok(default),
         Some(value) => Duration::try_from_secs_f64(value)
             .ok()
@@ -238,8 +241,8 @@ fn server(path: &Path, name: &str, entry: Entry) -> Result<ServerConfig, ConfigE
             .map(|time| time.min(LONGEST))
             .ok_or_else(|| {
                 wrong(
-                    "its timeout is not a number of seconds",
-                    "write \"timeout\": 30",
+                    &format!("its {key:?} is not a number of seconds"),
+                    &format!("write \"{key}\": 30"),
                 )
             }),
     };
@@ -255,8 +258,8 @@ fn server(path: &Path, name: &str, entry: Entry) -> Result<ServerConfig, ConfigE
             timeout,
             threshold,
         }) => HealthPolicy {
-            interval: seconds(interval, defaults.health.interval)?,
-            timeout: seconds(timeout, defaults.health.timeout)?,
+            interval: seconds("interval", interval, defaults.health.interval)?,
+            timeout: seconds("timeout", timeout, defaults.health.timeout)?,
             threshold: threshold.unwrap_or(defaults.health.threshold).max(1),
         },
     };
@@ -281,7 +284,7 @@ fn server(path: &Path, name: &str, entry: Entry) -> Result<ServerConfig, ConfigE
     // Zero is what people write for never.
     let idle_stop = match entry.idle_stop {
         None | Some(0.0) => None,
-        given => Some(seconds(given, Duration::ZERO)?),
+        given => Some(seconds("idle_stop", given, Duration::ZERO)?),
     };
     Ok(ServerConfig {
         start,
@@ -289,7 +292,10 @@ fn server(path: &Path, name: &str, entry: Entry) -> Result<ServerConfig, ConfigE
         sharing: entry.sharing,
         replicas,
         max_in_flight: entry.max_in_flight,
-        max_queue: entry.max_queue.unwrap_or(defaults.max_queue),
+        max_queue: entry
+            .max_queue
+            .unwrap_or(defaults.max_queue)
+            .min(MOST_WAITING),
         trust_hints: entry.trust_hints,
         health,
         source: Some(path.to_owned()),
@@ -301,8 +307,8 @@ fn server(path: &Path, name: &str, entry: Entry) -> Result<ServerConfig, ConfigE
             let cwd = folder.join(cwd);
             std::path::absolute(&cwd).unwrap_or(cwd)
         }),
-        timeout: seconds(entry.timeout, defaults.timeout)?,
-        start_timeout: seconds(entry.start_timeout, defaults.start_timeout)?,
+        timeout: seconds("timeout", entry.timeout, defaults.timeout)?,
+        start_timeout: seconds("start_timeout", entry.start_timeout, defaults.start_timeout)?,
         ..defaults
     })
 }

@@ -8,7 +8,13 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    sync::mpsc,
+    time::{sleep, timeout},
+};
+
+/// How often the file is looked at though nothing has told of a change.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// Watches one file, for as long as it is held.
 #[derive(Debug)]
@@ -16,13 +22,12 @@ pub struct FileWatch {
     file: PathBuf,
     text: Option<Vec<u8>>,
     changes: mpsc::Receiver<()>,
-    _watcher: RecommendedWatcher,
+    _watcher: Option<RecommendedWatcher>,
 }
 
 impl FileWatch {
-    /// Watches this file, of which `text` is known. It need not be there yet; the folder it belongs in
-    /// has to.
-    pub fn new(file: &Path, text: Option<Vec<u8>>) -> notify::Result<Self> {
+    /// Watches this file, of which `text` is known. Neither it nor its folder need be there yet.
+    pub fn new(file: &Path, text: Option<Vec<u8>>) -> Self {
         let (news, changes) = mpsc::channel(1);
         let names: Vec<OsString> = places(file)
             .iter()
@@ -33,30 +38,36 @@ impl FileWatch {
             let is_named = |path: &PathBuf| names.iter().any(|name| path.file_name() == Some(name));
             event.need_rescan() || event.paths.iter().any(is_named)
         };
-        let mut watcher =
-            notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
-                let counts = |event: notify::Event| {
-                    !matches!(event.kind, EventKind::Access(_)) && is_ours(&event)
-                };
-                if event.map_or(true, counts) {
-                    // One that waits to be seen is enough.
-                    let _ = news.try_send(());
-                }
-            })?;
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            let counts = |event: notify::Event| {
+                !matches!(event.kind, EventKind::Access(_)) && is_ours(&event)
+            };
+            if event.map_or(true, counts) {
+                // One that waits to be seen is enough.
+                let _ = news.try_send(());
+            }
+        });
         let folders: BTreeSet<PathBuf> = places(file)
             .iter()
             .filter_map(|place| place.parent().map(Path::to_owned))
             .filter(|folder| !folder.as_os_str().is_empty())
             .collect();
-        for folder in folders {
-            watcher.watch(&folder, RecursiveMode::NonRecursive)?;
+        let watcher = watcher.and_then(|mut watcher| {
+            for folder in folders {
+                watcher.watch(&folder, RecursiveMode::NonRecursive)?;
+            }
+            Ok(watcher)
+        });
+        // Without it, changes are seen a little later.
+        if let Err(error) = &watcher {
+            tracing::debug!(%error, "the folder of the configuration cannot be watched");
         }
-        Ok(Self {
+        Self {
             text,
             file: file.to_owned(),
             changes,
-            _watcher: watcher,
-        })
+            _watcher: watcher.ok(),
+        }
     }
 
     /// Waits until there is something else in the file. An editor may take several steps for that: they
@@ -69,8 +80,11 @@ impl FileWatch {
                 self.text = text;
                 return;
             }
-            if self.changes.recv().await.is_none() {
-                return std::future::pending().await;
+            match timeout(LOOK, self.changes.recv()).await {
+                Ok(Some(())) => {}
+                // Folders come and go, and not every disk tells: now and then it is looked at all the same.
+                Err(_) => continue,
+                Ok(None) => sleep(LOOK).await,
             }
             for _ in 0..8 {
                 match timeout(moment, self.changes.recv()).await {
@@ -105,7 +119,7 @@ mod tests {
     async fn every_way_to_write_a_file_is_seen() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("mcp.json");
-        let mut watch = FileWatch::new(&file, None).unwrap();
+        let mut watch = FileWatch::new(&file, None);
         fs::write(&file, "one").unwrap();
         watch.changed(MOMENT).await;
         fs::write(dir.path().join("new"), "two").unwrap();
@@ -120,7 +134,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("mcp.json");
         fs::write(&file, "one").unwrap();
-        let mut watch = FileWatch::new(&file, Some(b"one".to_vec())).unwrap();
+        let mut watch = FileWatch::new(&file, Some(b"one".to_vec()));
         fs::write(&file, "one").unwrap();
         fs::write(dir.path().join("other"), "").unwrap();
         let changed = tokio::time::timeout(Duration::from_millis(200), watch.changed(MOMENT));
@@ -132,7 +146,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("mcp.json");
         fs::write(&file, "two").unwrap();
-        let mut watch = FileWatch::new(&file, Some(b"one".to_vec())).unwrap();
+        let mut watch = FileWatch::new(&file, Some(b"one".to_vec()));
         watch.changed(MOMENT).await;
     }
 
@@ -140,7 +154,7 @@ mod tests {
     async fn neighbours_that_are_always_written_hide_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("mcp.json");
-        let mut watch = FileWatch::new(&file, None).unwrap();
+        let mut watch = FileWatch::new(&file, None);
         let other = dir.path().join("other");
         let busy = tokio::spawn(async move {
             loop {
@@ -153,6 +167,18 @@ mod tests {
         busy.abort();
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_folder_that_is_not_there_yet_is_no_reason_not_to_look() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("nexus/mcp.json");
+        let mut watch = FileWatch::new(&file, None);
+        fs::create_dir(dir.path().join("nexus")).unwrap();
+        fs::write(&file, "one").unwrap();
+        watch.changed(MOMENT).await;
+        fs::remove_dir_all(dir.path().join("nexus")).unwrap();
+        watch.changed(MOMENT).await;
+    }
+
     #[cfg(unix)]
     #[tokio::test]
     async fn a_file_behind_a_link_is_seen() {
@@ -162,7 +188,7 @@ mod tests {
         fs::write(dotfiles.join("mcp.json"), "one").unwrap();
         let file = dir.path().join("mcp.json");
         std::os::unix::fs::symlink(dotfiles.join("mcp.json"), &file).unwrap();
-        let mut watch = FileWatch::new(&file, Some(b"one".to_vec())).unwrap();
+        let mut watch = FileWatch::new(&file, Some(b"one".to_vec()));
         fs::write(dotfiles.join("mcp.json"), "two").unwrap();
         watch.changed(MOMENT).await;
     }

@@ -7,7 +7,7 @@
 
 use parking_lot::Mutex;
 use std::{
-    collections::VecDeque,
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -49,7 +49,9 @@ struct Inside {
     agent: u64,
     /// Calls of others are under way as well.
     mixed: bool,
-    waiting: VecDeque<(u64, oneshot::Sender<Pass>)>,
+    /// In the order in which they came: whose call, and how it is let in.
+    waiting: BTreeMap<u64, (u64, oneshot::Sender<Pass>)>,
+    last_ticket: u64,
 }
 
 impl Inside {
@@ -85,7 +87,8 @@ impl Gate {
                 in_flight: 0,
                 agent: 0,
                 mixed: false,
-                waiting: VecDeque::new(),
+                waiting: BTreeMap::new(),
+                last_ticket: 0,
             }),
             one_agent,
         })
@@ -111,15 +114,13 @@ impl Gate {
 
     /// Waits to be let through.
     pub async fn enter(self: &Arc<Self>, agent: u64) -> Result<Pass, Full> {
-        let wait = {
+        let mut place = {
             let mut inside = self.inside.lock();
             let one_agent = self.one_agent.load(Ordering::Relaxed);
             if inside.waiting.is_empty() && inside.lets_in(agent, one_agent) {
                 inside.let_in(agent);
                 return Ok(Pass(Arc::clone(self)));
             }
-            // Those who have gone meanwhile do not count.
-            inside.waiting.retain(|(_, waiter)| !waiter.is_closed());
             if inside.waiting.len() >= inside.limits.waiting {
                 return Err(Full {
                     in_flight: inside.in_flight,
@@ -127,12 +128,16 @@ impl Gate {
                 });
             }
             let (waiter, wait) = oneshot::channel();
-            inside.waiting.push_back((agent, waiter));
-            wait
+            inside.last_ticket += 1;
+            let ticket = inside.last_ticket;
+            inside.waiting.insert(ticket, (agent, waiter));
+            Place {
+                gate: self,
+                ticket,
+                wait,
+            }
         };
-        // Those who were in front may have gone just now.
-        self.let_next_in();
-        match wait.await {
+        match (&mut place.wait).await {
             Ok(pass) => Ok(pass),
             // It is only ever dropped by sending.
             Err(_) => Err(Full {
@@ -147,25 +152,36 @@ impl Gate {
             let next = {
                 let mut inside = self.inside.lock();
                 let one_agent = self.one_agent.load(Ordering::Relaxed);
-                // Whoever has gone stands in nobody's way.
-                while inside
-                    .waiting
-                    .front()
-                    .is_some_and(|(_, waiter)| waiter.is_closed())
-                {
-                    inside.waiting.pop_front();
-                }
-                match inside.waiting.front() {
-                    Some(&(agent, _)) if inside.lets_in(agent, one_agent) => {
+                let first = inside.waiting.first_key_value();
+                match first.map(|(_, &(agent, _))| agent) {
+                    Some(agent) if inside.lets_in(agent, one_agent) => {
                         inside.let_in(agent);
-                        inside.waiting.pop_front()
+                        inside.waiting.pop_first()
                     }
                     _ => None,
                 }
             };
-            let Some((_, waiter)) = next else { return };
+            let Some((_, (_, waiter))) = next else { return };
             // Whoever goes just now does not take it: then it is dropped, here, and makes room.
             let _ = waiter.send(Pass(Arc::clone(self)));
+        }
+    }
+}
+
+/// A place in the queue, which is given up by whoever goes away.
+#[derive(Debug)]
+struct Place<'a> {
+    gate: &'a Arc<Gate>,
+    ticket: u64,
+    wait: oneshot::Receiver<Pass>,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let gone = self.gate.inside.lock().waiting.remove(&self.ticket);
+        if gone.is_some() {
+            // It may have stood in the way of others.
+            self.gate.let_next_in();
         }
     }
 }
@@ -227,12 +243,27 @@ mod tests {
         assert!(futures_util::poll!(&mut leaves).is_pending());
         assert!(futures_util::poll!(&mut granted).is_pending());
         drop(leaves);
+        assert_eq!(gate.counts(), (1, 1));
         drop(first);
         // Let in, but never looked at.
         assert_eq!(gate.load(), 1);
         drop(granted);
         assert_eq!(gate.load(), 0);
         gate.enter(4).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn any_number_may_go_away() {
+        let (gate, _) = gate(Some(1), usize::MAX);
+        let first = gate.enter(1).await.unwrap();
+        let mut waiting: Vec<_> = (0..100_000).map(|_| Box::pin(gate.enter(2))).collect();
+        for waits in &mut waiting {
+            assert!(futures_util::poll!(waits).is_pending());
+        }
+        drop(waiting);
+        assert_eq!(gate.counts(), (1, 0));
+        drop(first);
+        gate.enter(3).await.unwrap();
     }
 
     #[tokio::test]

@@ -160,6 +160,11 @@ impl Group {
         self.members.iter().all(rests)
     }
 
+    /// Whether nobody has a call at any of them.
+    pub(super) fn is_idle(&self) -> bool {
+        self.members.iter().all(|member| member.gate.load() == 0)
+    }
+
     pub(super) async fn end(&self) {
         futures_util::future::join_all(self.members.iter().map(|member| member.end())).await;
     }

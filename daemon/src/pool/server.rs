@@ -291,18 +291,25 @@ impl Server {
             return Err(self.stopped());
         }
         if groups.len() >= MAX_GROUPS {
-            let oldest = groups
-                .iter()
-                .filter(|(_, group)| group.is_at_rest())
-                .min_by_key(|(_, group)| group.members[0].number)
-                .map(|(key, _)| key.clone());
-            let Some(oldest) = oldest else {
+            // The oldest that rests; else the oldest that has nothing to do and is nobody's alone.
+            let oldest = |good: &dyn Fn(&Key, &Group) -> bool| {
+                let good = groups.iter().filter(|(key, group)| good(key, group));
+                let first = good.min_by_key(|(_, group)| group.members[0].number);
+                first.map(|(key, _)| key.clone())
+            };
+            let spare = oldest(&|_, group| group.is_at_rest())
+                .or_else(|| oldest(&|key, group| !matches!(key, Key::Agent(_)) && group.is_idle()));
+            let Some(spare) = spare else {
                 let name = self.config().name.clone();
                 let message = format!("{name} runs for {MAX_GROUPS} others already");
-                return Err(Failure::new(Reason::Overloaded, message)
-                    .with(|details| details.server = Some(name)));
+                return Err(Failure::new(Reason::Overloaded, message).with(|details| {
+                    details.server = Some(name);
+                    details.hint = Some("an \"idle_stop\" makes room sooner".to_owned());
+                }));
             };
-            groups.remove(&oldest);
+            if let Some(spare) = groups.remove(&spare) {
+                tokio::spawn(async move { spare.end().await });
+            }
         }
         let group = Group::new(self, key, caller.project.as_deref());
         groups.insert(key.clone(), Arc::clone(&group));

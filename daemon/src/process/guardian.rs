@@ -21,9 +21,16 @@ use std::{
 
 /// The daemon's side.
 #[derive(Debug)]
-pub struct Guardian {
-    child: Mutex<Child>,
+struct Guardian {
     cookie: String,
+    side: Mutex<Side>,
+}
+
+#[derive(Debug)]
+struct Side {
+    child: Child,
+    /// What it has been told, for the next one.
+    groups: BTreeSet<i32>,
 }
 
 static GUARDIAN: OnceLock<Guardian> = OnceLock::new();
@@ -35,11 +42,24 @@ pub fn start(place: &str) -> io::Result<()> {
         return Ok(());
     }
     let cookie = cookie::mint(place);
+    let child = spawn(&cookie)?;
+    let side = Side {
+        child,
+        groups: BTreeSet::new(),
+    };
+    GUARDIAN.get_or_init(|| Guardian {
+        cookie,
+        side: Mutex::new(side),
+    });
+    Ok(())
+}
+
+fn spawn(cookie: &str) -> io::Result<Child> {
     #[cfg(target_os = "linux")]
     let birth = super::reaper::expecting();
     let child = Command::new(std::env::current_exe()?)
         .arg(crate::GUARDIAN)
-        .arg(&cookie)
+        .arg(cookie)
         .env_clear()
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -53,11 +73,7 @@ pub fn start(place: &str) -> io::Result<()> {
         // A guardian that does not read must not stop the daemon.
         fcntl_setfl(pipe, fcntl_getfl(pipe)? | OFlags::NONBLOCK)?;
     }
-    GUARDIAN.get_or_init(|| Guardian {
-        child: Mutex::new(child),
-        cookie,
-    });
-    Ok(())
+    Ok(child)
 }
 
 /// Ends what an earlier daemon of this place left behind, if both it and its guardian were killed.
@@ -73,18 +89,24 @@ pub(super) fn cookie() -> Option<&'static str> {
 
 /// There is a process group to be ended if the daemon cannot.
 pub(super) fn watch(group: Pid) {
-    tell(&format!("+{}\n", group.as_raw_nonzero()));
+    tell(group, |side, group| {
+        side.groups.insert(group);
+        side.write(&format!("+{group}\n"))
+    });
 }
 
 /// A process group has gone.
 pub(super) fn forget(group: Pid) {
-    tell(&format!("-{}\n", group.as_raw_nonzero()));
+    tell(group, |side, group| {
+        side.groups.remove(&group);
+        side.write(&format!("-{group}\n"))
+    });
 }
 
 /// Lets the guardian go, and waits until it has, but not for ever.
 pub fn release() {
     if let Some(guardian) = GUARDIAN.get() {
-        let mut child = guardian.child.lock();
+        let child = &mut guardian.side.lock().child;
         drop(child.stdin.take());
         for _ in 0..200 {
             if !matches!(child.try_wait(), Ok(None)) {
@@ -95,12 +117,46 @@ pub fn release() {
     }
 }
 
-fn tell(line: &str) {
-    if let Some(guardian) = GUARDIAN.get()
-        && let Some(pipe) = &mut guardian.child.lock().stdin
-        && let Err(error) = pipe.write_all(line.as_bytes())
-    {
+fn tell(group: Pid, news: impl FnOnce(&mut Side, i32) -> io::Result<()>) {
+    let Some(guardian) = GUARDIAN.get() else {
+        return;
+    };
+    let mut side = guardian.side.lock();
+    let told = news(&mut side, group.as_raw_nonzero().get());
+    let told = match told {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => side.replace(&guardian.cookie),
+        told => told,
+    };
+    if let Err(error) = told {
         tracing::warn!(%error, "the guardian does not listen");
+    }
+}
+
+impl Side {
+    fn write(&mut self, lines: &str) -> io::Result<()> {
+        match &mut self.child.stdin {
+            Some(pipe) => pipe.write_all(lines.as_bytes()),
+            // It was let go: we are about to end.
+            None => Ok(()),
+        }
+    }
+
+    /// Somebody has ended the guardian: there is another, which knows what that one knew.
+    fn replace(&mut self, cookie: &str) -> io::Result<()> {
+        let _ = self.child.wait();
+        #[cfg(target_os = "linux")]
+        super::reaper::buried(Pid::from_child(&self.child));
+        self.child = spawn(cookie)?;
+        tracing::warn!(
+            pid = self.child.id(),
+            "the guardian was gone: there is another"
+        );
+        let all: String = self
+            .groups
+            .iter()
+            .map(|group| format!("+{group}\n"))
+            .collect();
+        self.write(&all)
     }
 }
 

@@ -3,7 +3,9 @@
 //! container and adopts everybody.
 
 use parking_lot::{Mutex, MutexGuard};
-use rustix::process::{Pid, WaitOptions, getpid, set_child_subreaper, waitpid};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid,
+};
 use std::{collections::HashSet, io};
 
 /// The children that somebody else waits for.
@@ -45,12 +47,24 @@ pub fn start() -> io::Result<()> {
     Ok(())
 }
 
+/// Ends every stray: the servers are gone, and what they left behind is of no use to anybody.
+pub fn end_strays() {
+    for pid in strays(&OWN.lock()) {
+        tracing::info!(pid = pid.as_raw_nonzero(), "ended a stray");
+        let _ = kill_process(pid, Signal::KILL);
+    }
+    reap();
+}
+
+fn strays(own: &Option<HashSet<Pid>>) -> impl Iterator<Item = Pid> {
+    children().filter(|pid| !own.as_ref().is_some_and(|own| own.contains(pid)))
+}
+
 /// Reaps every stray that has ended.
 fn reap() {
     // Held throughout: a child that is being started is not to be taken for a stray.
     let own = OWN.lock();
-    let strays = children().filter(|pid| !own.as_ref().is_some_and(|own| own.contains(pid)));
-    for pid in strays {
+    for pid in strays(&own) {
         if let Ok(Some(_)) = waitpid(Some(pid), WaitOptions::NOHANG) {
             tracing::debug!(pid = pid.as_raw_nonzero(), "a stray has ended");
         }

@@ -351,3 +351,26 @@ async fn what_a_server_complains_about_can_be_read() {
         .unwrap();
     assert!(logs.next().await.is_some());
 }
+
+/// Somebody else's slow start is no reason to keep whoever mistypes a name.
+#[tokio::test]
+async fn a_wrong_name_is_told_at_once_while_another_server_starts() {
+    let home = Home::new();
+    home.configure(&servers(&[
+        ("t", test_server(&[])),
+        ("slow", test_server(&["--fault", "init-hang"])),
+    ]));
+    let daemon = home.start();
+    let nexus = daemon.client().await;
+    let error = nexus
+        .tools()
+        .call("nosuch.tool", json!({}))
+        .await
+        .unwrap_err();
+    assert_eq!(error.reason(), Some(Reason::ServerNotFound));
+    // A bare name may be that of a tool that is not known yet, but not for ever.
+    let sum = nexus.tools().call("add", json!({"a": 1, "b": 1})).await;
+    assert_eq!(sum.unwrap().text(), "2");
+    let slow = nexus.servers().get("slow").await.unwrap();
+    assert_eq!((slow.state, slow.generation), (ServerState::Starting, 1));
+}

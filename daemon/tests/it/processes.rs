@@ -249,6 +249,65 @@ async fn servers_that_die_together_all_come_back() {
     }
 }
 
+fn guardian_of(daemon: &Daemon) -> Option<u32> {
+    let mut children = children_of(daemon.child.id())
+        .into_iter()
+        .map(|(pid, _)| pid);
+    children.find(|pid| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains("guardian")
+    })
+}
+
+#[tokio::test]
+async fn a_guardian_that_is_ended_is_replaced_and_knows_what_the_first_one_knew() {
+    let home = Home::new();
+    let deaf = format!("{NEXUSD} demo-server --fault ignore-term; true");
+    home.configure(&servers(&[
+        ("wrapped", json!({"command": "sh", "args": ["-c", deaf]})),
+        ("t", test_server(&[])),
+    ]));
+    let mut daemon = home.start();
+    let nexus = daemon.client().await;
+    works(&nexus, "wrapped").await;
+    let first = guardian_of(&daemon).unwrap();
+    kill(first);
+    // It is noticed when there is something to tell.
+    nexus.servers().restart("t", Wait::Done).await.unwrap();
+    daemon.wait_for_log("the guardian was gone");
+    assert_ne!(guardian_of(&daemon), Some(first));
+    daemon.signal(Signal::KILL);
+    daemon.ended();
+    let home = daemon.home.path().to_owned();
+    eventually("nothing is left", || processes_of(&home).is_empty()).await;
+}
+
+/// One that hides both from its group and from our mark is still our child in the end.
+#[tokio::test]
+async fn a_stray_without_a_mark_ends_with_the_daemon() {
+    let home = Home::new();
+    let pid_file = home.path().join("stray");
+    let stray = format!(
+        "(setsid env -i sh -c 'echo $$ > {0}.new; mv {0}.new {0}; exec sleep 600' &); exec {NEXUSD} demo-server",
+        pid_file.display()
+    );
+    home.configure(&servers(&[(
+        "t",
+        json!({"command": "sh", "args": ["-c", stray]}),
+    )]));
+    let daemon = home.start();
+    works(&daemon.client().await, "t").await;
+    eventually("it is there", || pid_file.exists()).await;
+    let pid: u32 = fs::read_to_string(&pid_file)
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    assert!(is_alive(pid));
+    let _home = daemon.end();
+    assert!(!is_alive(pid));
+}
+
 /// `killall -9 nexusd` ends the guardian as well.
 #[tokio::test]
 async fn what_a_daemon_and_its_guardian_left_behind_is_ended_by_the_next_one() {
@@ -260,14 +319,7 @@ async fn what_a_daemon_and_its_guardian_left_behind_is_ended_by_the_next_one() {
     )]));
     let mut daemon = home.start();
     works(&daemon.client().await, "wrapped").await;
-    let guardian = children_of(daemon.child.id())
-        .into_iter()
-        .map(|(pid, _)| pid)
-        .find(|pid| {
-            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap();
-            String::from_utf8_lossy(&line).contains("guardian")
-        })
-        .unwrap();
+    let guardian = guardian_of(&daemon).unwrap();
     kill(guardian);
     daemon.signal(Signal::KILL);
     daemon.ended();
