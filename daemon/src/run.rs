@@ -1,6 +1,7 @@
 //! The order of birth and death.
 
 use crate::{
+    alive,
     api::{self, Context},
     args::Args,
     catalog::Catalog,
@@ -16,7 +17,7 @@ use crate::{
 };
 use anyhow::Context as _;
 use futures_util::StreamExt as _;
-use nexus_proto::endpoint::{BindError, Endpoint, EndpointError};
+use nexus_proto::endpoint::{BindError, Endpoint, EndpointError, Listener};
 use parking_lot::RwLock;
 use std::{
     sync::{Arc, atomic::AtomicUsize},
@@ -80,17 +81,10 @@ impl RunError {
 /// Runs until it is asked to stop.
 pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
     let config = Arc::new(config);
-    let endpoint = Endpoint::resolve(args.socket.as_deref())?;
     platform::raise_file_limit();
     // Signals first: one that comes during the start must not kill us half-way.
     let mut signals = platform::signals().context("cannot catch signals")?;
-    let listener = endpoint.bind().map_err(|source| match source {
-        BindError::AlreadyRunning { pid } => RunError::AlreadyRunning { pid },
-        source => RunError::Bind {
-            endpoint: endpoint.clone(),
-            source,
-        },
-    })?;
+    let (endpoint, listener) = listen(args)?;
 
     #[cfg(unix)]
     look_after_processes(&endpoint);
@@ -130,7 +124,7 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
     systemd::tell(Notice::Ready);
     let watchers = [
         tokio::spawn(keep_systemd_informed(Arc::clone(&pool))),
-        tokio::spawn(feed_watchdog()),
+        tokio::spawn(feed_watchdog(endpoint.clone())),
     ];
 
     let listen_to_signals = async {
@@ -167,6 +161,24 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
     crate::process::guardian::release();
     info!("stopped");
     Ok(())
+}
+
+/// Takes over the socket that systemd has for us, or makes our own.
+fn listen(args: &Args) -> Result<(Endpoint, Listener), RunError> {
+    #[cfg(target_os = "linux")]
+    if let Some(socket) = systemd::socket().context("cannot take over systemd's socket")? {
+        let adopted = Endpoint::adopt(socket);
+        return adopted.map_err(|source| match source {
+            BindError::AlreadyRunning { pid } => RunError::AlreadyRunning { pid },
+            source => RunError::Other(anyhow::Error::new(source)),
+        });
+    }
+    let endpoint = Endpoint::resolve(args.socket.as_deref())?;
+    match endpoint.bind() {
+        Ok(listener) => Ok((endpoint, listener)),
+        Err(BindError::AlreadyRunning { pid }) => Err(RunError::AlreadyRunning { pid }),
+        Err(source) => Err(RunError::Bind { endpoint, source }),
+    }
 }
 
 /// Whatever becomes of this daemon, no process of its servers is to be left behind, nor of an earlier
@@ -273,12 +285,18 @@ async fn keep_systemd_informed(pool: Arc<Pool>) {
     }
 }
 
-async fn feed_watchdog() {
+/// Tells systemd that we live, as long as we find that we do.
+async fn feed_watchdog(endpoint: Endpoint) {
     let Some(interval) = systemd::watchdog() else {
         return;
     };
+    let pause = interval / 4;
     loop {
-        systemd::tell(Notice::Alive);
-        sleep(interval / 3).await;
+        match timeout(pause, alive::check(&endpoint)).await {
+            Ok(Ok(())) => systemd::tell(Notice::Alive),
+            Ok(Err(error)) => warn!(%error, "we do not answer ourselves"),
+            Err(_) => warn!("we do not answer ourselves in time"),
+        }
+        sleep(pause).await;
     }
 }

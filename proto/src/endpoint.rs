@@ -146,6 +146,13 @@ impl Endpoint {
         Ok(stream)
     }
 
+    /// Takes over a socket that systemd has made and gives to one daemon at a time.
+    #[cfg(unix)]
+    pub fn adopt(socket: std::os::fd::OwnedFd) -> Result<(Self, Listener), BindError> {
+        let (listener, path) = Listener::adopt(socket)?;
+        Ok((Self(path), listener))
+    }
+
     /// Takes the endpoint: exactly one daemon can.
     pub fn bind(&self) -> Result<Listener, BindError> {
         Listener::bind(&self.0)

@@ -1,6 +1,8 @@
 //! Tells systemd how we are, if it is there to hear it.
 
 use std::time::Duration;
+#[cfg(target_os = "linux")]
+use std::{io, os::fd::OwnedFd};
 
 /// What systemd is told.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +36,26 @@ pub fn tell(notice: Notice<'_>) {
     if let Err(error) = told {
         tracing::debug!(%error, ?notice, "cannot tell systemd");
     }
+}
+
+/// The socket that systemd has made for us, if it has.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "a number becomes an owner")]
+pub fn socket() -> io::Result<Option<OwnedFd>> {
+    use rustix::io::{FdFlags, fcntl_setfd};
+    use std::os::fd::FromRawFd as _;
+    let mut sockets = sd_notify::listen_fds()?;
+    let Some(socket) = sockets.next() else {
+        return Ok(None);
+    };
+    if sockets.next().is_some() {
+        return Err(io::Error::other("systemd passed on more than one socket"));
+    }
+    // SAFETY: systemd opened it for this process, and nobody else here looks for it.
+    let socket = unsafe { OwnedFd::from_raw_fd(socket) };
+    // Ours alone: no server is to inherit it.
+    fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
+    Ok(Some(socket))
 }
 
 /// How often systemd wants to hear that we live, if it does.

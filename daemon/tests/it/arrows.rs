@@ -8,7 +8,7 @@ use std::{
 
 /// What stands on what: a module may use those below it, never those above.
 const LAYERS: &[&[&str]] = &[
-    &["lib", "main", "run", "args"],
+    &["lib", "main", "run", "args", "alive"],
     &["api", "face"],
     &["router"],
     &["catalog"],

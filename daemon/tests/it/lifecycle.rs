@@ -7,7 +7,15 @@ use crate::support::{
 use nexus_client::{Error, Reason, ServerState, Wait};
 use rustix::process::Signal;
 use serde_json::json;
-use std::{os::unix::net::UnixDatagram, path::PathBuf};
+use std::{
+    fs,
+    os::{
+        fd::OwnedFd,
+        unix::net::{UnixDatagram, UnixListener},
+    },
+    path::PathBuf,
+    process::{Command, Stdio},
+};
 
 #[tokio::test]
 async fn without_any_configuration_the_demo_is_served() {
@@ -293,4 +301,66 @@ async fn looking_at_servers_holds_nobody_up_on_several_threads() {
         assert!(!looker.is_finished());
         looker.abort();
     }
+}
+
+/// systemd makes the socket, and starts the daemon for whoever calls.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_socket_that_is_passed_on_is_served_and_left_in_its_place() {
+    let home = Home::new();
+    let socket = home.socket();
+    fs::create_dir_all(socket.parent().unwrap()).unwrap();
+    let listener = UnixListener::bind(&socket).unwrap();
+    // It calls before anybody serves.
+    let early = tokio::spawn({
+        let socket = socket.clone();
+        async move {
+            let builder = nexus_client::Nexus::builder().socket(socket);
+            let nexus = builder.connect().await.unwrap();
+            nexus.daemon().status().await.unwrap()
+        }
+    });
+    tokio::task::yield_now().await;
+    let plain = home.nexusd();
+    let mut command = Command::new("sh");
+    command
+        .args([
+            "-c",
+            "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\"",
+        ])
+        .arg(plain.get_program())
+        .args(plain.get_args())
+        .env_clear()
+        .envs(
+            plain
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .stdin(OwnedFd::from(listener.try_clone().unwrap()))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut daemon = home.start_as(command);
+    assert_eq!(early.await.unwrap().pid, daemon.child.id());
+    let nexus = daemon.client().await;
+    nexus
+        .tools()
+        .call("demo.get_time", json!({}))
+        .await
+        .unwrap();
+    let server = server_when(&nexus, "demo", |s| s.state == ServerState::Ready).await;
+    let files = fs::read_dir(format!("/proc/{}/fd", server.pid.unwrap())).unwrap();
+    let sockets = files.flatten().filter(|file| {
+        let target = fs::read_link(file.path()).unwrap_or_default();
+        target.to_string_lossy().starts_with("socket:")
+    });
+    assert_eq!(sockets.count(), 0, "a server has inherited it");
+    daemon.signal(Signal::TERM);
+    assert!(daemon.ended().success());
+    assert!(socket.exists());
+    // One that is started by hand does not take it away from systemd.
+    let by_hand = daemon.home.nexusd().output().unwrap();
+    assert!(by_hand.status.success());
+    let said = String::from_utf8_lossy(&by_hand.stderr).into_owned();
+    assert!(said.contains("already running"), "{said}");
+    assert!(socket.exists());
 }

@@ -7,14 +7,23 @@ use interprocess::{
         tokio::Listener as SocketListener,
         traits::{StreamCommon as _, tokio::Listener as _},
     },
-    os::unix::local_socket::ListenerOptionsExt as _,
+    os::unix::{
+        local_socket::ListenerOptionsExt as _, uds_local_socket::tokio::Listener as UdsListener,
+    },
 };
 use rustix::process::geteuid;
 use std::{
     ffi::OsString,
     fs::{self, DirBuilder},
     io,
-    os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _},
+    os::{
+        fd::OwnedFd,
+        unix::{
+            ffi::OsStringExt as _,
+            fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _},
+            net::UnixStream,
+        },
+    },
     path::{Path, PathBuf, absolute as absolute_path},
     time::Duration,
 };
@@ -85,9 +94,10 @@ pub(super) fn check_server(stream: &Stream) -> io::Result<()> {
 pub struct Listener {
     socket: SocketListener,
     path: PathBuf,
-    inode: (u64, u64),
+    /// The socket's file, if it is ours to remove.
+    inode: Option<(u64, u64)>,
     // Dropped last: the lock is held until the socket is gone.
-    lock: Lock,
+    lock: Option<Lock>,
 }
 
 impl Listener {
@@ -99,9 +109,43 @@ impl Listener {
         Ok(Self {
             socket,
             path: path.to_owned(),
-            inode,
-            lock,
+            inode: Some(inode),
+            lock: Some(lock),
         })
+    }
+
+    /// Takes over a socket that somebody else has made, keeps, and gives to one daemon at a time. Its
+    /// file is not ours to remove. Returns where it is, too.
+    pub(super) fn adopt(socket: OwnedFd) -> Result<(Self, PathBuf), BindError> {
+        let failed = |source| BindError::Io {
+            attempt: "take over",
+            path: "the socket that was passed on".into(),
+            source,
+        };
+        let address = rustix::net::getsockname(&socket).map_err(|e| failed(e.into()))?;
+        let address = rustix::net::SocketAddrUnix::try_from(address);
+        let path = address.ok().and_then(|address| {
+            let path = address.path()?.to_bytes().to_owned();
+            Some(PathBuf::from(OsString::from_vec(path)))
+        });
+        let path = path.ok_or_else(|| failed(io::Error::other("it has no path")))?;
+        // A daemon that was started by hand holds it. Where we may not make one, nobody else can.
+        let lock = match Lock::take(&lock_path(&path)) {
+            Err(BindError::Io { source, .. })
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                None
+            }
+            lock => Some(lock?),
+        };
+        let socket = UdsListener::try_from(socket).map_err(failed)?;
+        let listener = Self {
+            socket: socket.into(),
+            path: path.clone(),
+            inode: None,
+            lock,
+        };
+        Ok((listener, path))
     }
 
     /// The next connection. One from another user is an error, and is closed.
@@ -136,13 +180,17 @@ impl Listener {
         let anew = || {
             private_directory(self.path.parent().unwrap_or(Path::new("/")))?;
             let lock_path = lock_path(&self.path);
-            let lock = (!self.lock.is_at(&lock_path)).then(|| Lock::take(&lock_path));
+            let is_there = self
+                .lock
+                .as_ref()
+                .is_some_and(|lock| lock.is_at(&lock_path));
+            let lock = (!is_there).then(|| Lock::take(&lock_path));
             Ok((lock.transpose()?, listen(&self.path)?))
         };
         let (lock, (socket, inode)) = anew().map_err(AcceptError::Lost)?;
         self.socket = socket;
-        self.inode = inode;
-        if let Some(lock) = lock {
+        self.inode = Some(inode);
+        if lock.is_some() {
             self.lock = lock;
         }
         Err(AcceptError::Restored)
@@ -168,6 +216,10 @@ fn listen(path: &Path) -> Result<(SocketListener, (u64, u64)), BindError> {
         }
     };
     match fs::symlink_metadata(path) {
+        // Somebody without the lock listens: systemd, which starts its own daemon for whoever calls.
+        Ok(meta) if meta.file_type().is_socket() && UnixStream::connect(path).is_ok() => {
+            return Err(BindError::AlreadyRunning { pid: None });
+        }
         // Whoever served it is gone: we have the lock.
         Ok(meta) if meta.file_type().is_socket() => {
             fs::remove_file(path).map_err(failed("remove the stale socket"))?;
@@ -197,7 +249,7 @@ fn listen(path: &Path) -> Result<(SocketListener, (u64, u64)), BindError> {
 impl Drop for Listener {
     fn drop(&mut self) {
         // Whatever has taken its place meanwhile is not ours to remove.
-        if inode(&self.path).is_ok_and(|inode| inode == self.inode) {
+        if self.inode.is_some() && inode(&self.path).ok() == self.inode {
             let _ = fs::remove_file(&self.path);
         }
     }
