@@ -1,11 +1,13 @@
 //! What can be typed: help, man pages and completions come from this one definition.
 
 mod call;
+mod service;
 
 use crate::output::time::parse_duration;
 pub(crate) use call::{Call, Source};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+pub(crate) use service::{Service, Verb as ServiceVerb, Which as ServiceWhich};
 use std::{path::PathBuf, time::Duration};
 
 /// See, call and steer the MCP servers that nexusd runs.
@@ -149,6 +151,13 @@ Examples:
     Shutdown(Shutdown),
     /// Show the configuration in force, without secrets
     Config(Json),
+    /// Run the daemon as a service
+    #[command(after_help = "\
+Examples:
+  nexusctl service install
+  nexusctl service status
+  nexusctl service uninstall")]
+    Service(Service),
     /// Print completions for a shell
     #[command(after_help = "\
 Examples:
@@ -290,6 +299,7 @@ impl Command {
             Self::Refresh(args) => args.json.json,
             Self::Logs(args) => args.json.json,
             Self::Shutdown(args) => args.json.json,
+            Self::Service(args) => args.wants_json(),
             Self::Completions { .. } | Self::Man { .. } => false,
         }
     }

@@ -10,6 +10,7 @@ pub(crate) mod ping;
 pub(crate) mod reload;
 pub(crate) mod search;
 pub(crate) mod servers;
+pub(crate) mod service;
 pub(crate) mod shutdown;
 pub(crate) mod status;
 pub(crate) mod tools;
@@ -59,6 +60,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<(), Error
         Command::Reload(_) => reload::run(context).await,
         Command::Shutdown(args) => shutdown::run(context, args).await,
         Command::Config(_) => config::run(context).await,
+        Command::Service(args) => service::run(context, args),
         Command::Completions { shell } => completions::run(context, shell),
         Command::Man { dir } => man::run(context, dir),
     }

@@ -60,7 +60,22 @@ pub(super) fn default_path(
         .or_else(|| folder("XDG_STATE_HOME"))
         .or_else(|| folder("HOME").map(|home| home.join(".local/state")))
         .ok_or(EndpointError::NoHome)?;
-    Ok(base.join("nexus").join("nexusd.sock"))
+    let own = base.join("nexus").join("nexusd.sock");
+    if own.exists() {
+        return Ok(own);
+    }
+    // A host where the system runs it for this user.
+    let user = variable("USER").or_else(|| variable("LOGNAME"));
+    let system = user.and_then(|user| system_socket(&user.into_string().ok()?));
+    Ok(system.unwrap_or(own))
+}
+
+/// The socket that the system's own manager has made for this user, if it has.
+fn system_socket(user: &str) -> Option<PathBuf> {
+    let is_plain = !user.is_empty() && !user.contains(['/', '.']);
+    let path = is_plain.then(|| PathBuf::from(format!("/run/nexus-{user}/nexusd.sock")))?;
+    let meta = fs::symlink_metadata(&path).ok()?;
+    (meta.file_type().is_socket() && meta.uid() == geteuid().as_raw()).then_some(path)
 }
 
 fn login_runtime_dir() -> Option<PathBuf> {
