@@ -122,14 +122,21 @@ impl Manager {
     }
 
     fn show(&self, context: &Context) -> Result<(), Error> {
-        let told = |unit: &str, property: &str| {
+        let told = |unit: &str, property: &str| -> Result<String, Error> {
             let show = ["show", "--value", "-p", property, unit];
             let output = self.command(&show).stdout(Stdio::piped()).output();
             let output = output.map_err(|source| Error::Io {
                 attempt: "cannot ask systemd".to_owned(),
                 source,
             })?;
-            Ok::<_, Error>(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+            if !output.status.success() {
+                let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                return Err(Error::Io {
+                    attempt: "systemd does not answer".to_owned(),
+                    source: io::Error::other(said),
+                });
+            }
+            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
         };
         let (service, socket) = (self.service(), self.socket());
         let status = StatusJson {
