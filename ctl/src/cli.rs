@@ -1,13 +1,13 @@
 //! What can be typed: help, man pages and completions come from this one definition.
 
 mod call;
-mod service;
+pub(crate) mod service;
 
 use crate::output::time::parse_duration;
 pub(crate) use call::{Call, Source};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-pub(crate) use service::{Service, Verb as ServiceVerb, Which as ServiceWhich};
+pub(crate) use service::Service;
 use std::{path::PathBuf, time::Duration};
 
 /// See, call and steer the MCP servers that nexusd runs.

@@ -2,7 +2,7 @@
 
 use super::unit;
 use crate::{
-    cli::{Service, ServiceVerb as Verb, ServiceWhich as Which},
+    cli::service::{Service, Verb, Which},
     commands::Context,
     exit::Error,
 };
