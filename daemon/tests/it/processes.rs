@@ -324,9 +324,12 @@ async fn what_a_daemon_and_its_guardian_left_behind_is_ended_by_the_next_one() {
     daemon.signal(Signal::KILL);
     daemon.ended();
     let home = std::mem::replace(&mut daemon.home, Home::new());
-    // The server has lost its wrapper and lives on.
+    // The server loses its wrapper, and lives on.
+    eventually("only the server is left", || {
+        processes_of(home.path()).len() == 1
+    })
+    .await;
     let left = processes_of(home.path());
-    assert_eq!(left.len(), 1, "{left:?}");
     let daemon = home.start();
     eventually("it is gone", || !is_alive(left[0])).await;
     daemon.wait_for_log("ended what an earlier daemon had left behind");
