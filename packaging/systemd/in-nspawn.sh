@@ -169,7 +169,11 @@ nothing_runs() { [ -z "$(processes)" ]; }
 adds() { [ "$(ctl call "$1.add" --arg a=2 --arg b=3 2>/dev/null)" = 5 ]; }
 serve() { adds "$1" && adds "$2"; }
 is() { [ "$(property ActiveState)" = "$1" ]; }
-other_process() { is active && [ "$(property MainPID)" != "$1" ]; }
+other_process() {
+  local now
+  now=$(property MainPID)
+  [ "$now" != "$1" ] && [ "$now" != 0 ] && is active
+}
 held() { inside test -e "$1"; }
 packaged() { inside dpkg -L nexus | grep -q "$1"; }
 
