@@ -329,13 +329,52 @@ is_started_by_its_socket() {
   main=$(property MainPID)
   inside kill -9 "$main"
   until_within 20 adds demo || fail 'no calls after kill -9 behind the socket'
-  service stop nexusd.service
+  service stop nexusd.service 2>/dev/null
   until_within 20 adds demo || fail 'a stopped daemon is not started by the next call'
   checked 'nexusd.socket: after kill -9 and after a stop the next call is answered'
   service stop nexusd.socket nexusd.service
   until_within 20 nothing_runs || fail 'stopping socket and service left processes'
   service start nexusd.service || fail 'nexusd does not start without its socket'
   until_within 10 adds demo || fail 'no calls without the socket'
+}
+
+serves_a_host() {
+  if ! packaged '/systemd/system/nexusd@\.service$'; then
+    printf 'not there yet: nexusd@.service\n'
+    return
+  fi
+  local unit="nexusd@$user.service" socket="/run/nexus-$user/nexusd.sock" strict
+  at_host() { [ "$(ctl --socket "$socket" call demo.add --arg a=2 --arg b=3 2>"$home/error")" = 5 ]; }
+  service stop nexusd.service
+  inside systemctl start "$unit" || fail "systemctl start $unit"
+  until_within 10 at_host || fail "no calls at $socket: $(cat "$home/error")"
+  checked "systemctl start $unit: serves at $socket"
+
+  if packaged '/systemd/system/nexusd@\.socket$'; then
+    inside systemctl stop "$unit"
+    inside systemctl start "nexusd@$user.socket" || fail "systemctl start nexusd@$user.socket"
+    until_within 20 at_host || fail "no calls at the socket of the host: $(cat "$home/error")"
+    inside systemctl --quiet is-active "$unit" || fail 'the call did not start the daemon'
+    checked "nexusd@$user.socket: a call starts $unit and is answered"
+    inside systemctl stop "nexusd@$user.socket" "$unit"
+  fi
+
+  strict=$(inside dpkg -L nexus | grep '/strict\.conf$' || true)
+  if [ -n "$strict" ]; then
+    inside install -D -m 644 "$strict" "/run/systemd/system/nexusd@.service.d/strict.conf"
+    inside systemctl daemon-reload
+    inside rm -rf "/home/$user/.local/state/nexus"
+    inside systemctl restart "$unit" || fail "systemctl start $unit, strict"
+    until_within 10 at_host || fail "no calls at the strict variant: $(cat "$home/error")"
+    known() { [ -n "$(inside find "/home/$user/.local/state/nexus/lists" -type f 2>/dev/null)" ]; }
+    until_within 10 known || fail "the strict variant cannot write to the user's state"
+    checked "$unit with strict.conf: serves, and keeps what it knows in the user's home"
+    inside rm -r "/run/systemd/system/nexusd@.service.d"
+    inside systemctl daemon-reload
+  fi
+  inside systemctl stop "$unit"
+  until_within 20 nothing_runs || fail "stopping $unit left processes"
+  service start nexusd.service
 }
 
 refuses_a_bad_configuration() {
@@ -395,6 +434,9 @@ is_removed() {
   local list
   list=$(inside dpkg -L nexus)
   [ "$(printf '%s\n' "$list" | wc -l)" -gt 20 ] || fail "the package has few files: $list"
+  # All that can run at once.
+  ! packaged '/systemd/user/nexusd\.socket$' || service restart nexusd.socket nexusd.service
+  ! packaged '/systemd/system/nexusd@\.service$' || inside systemctl start "nexusd@$user.service"
   inside dpkg -P nexus >"$home/dpkg.log" 2>&1 || fail "dpkg -P: $(cat "$home/dpkg.log")"
   ! grep -i warning "$home/dpkg.log" || fail 'dpkg -P warns'
   until_within 10 nothing_runs || fail "removal left processes: $(inside ps -u "$user" -o args)"
@@ -428,6 +470,7 @@ survives_kill
 survives_a_hang
 reloads
 is_started_by_its_socket
+serves_a_host
 refuses_a_bad_configuration
 is_upgraded
 comes_back_with_the_user
