@@ -8,7 +8,7 @@
 # them it says so and ends well. The system that is booted is kept as an archive in
 # ${XDG_CACHE_HOME:-~/.cache}/nexus-ci, made of the package sources of this machine; each run unpacks
 # it anew and leaves nothing else behind. The container has no network.
-set -euo pipefail
+set -eEuo pipefail
 umask 022
 export LC_ALL=C
 
@@ -27,10 +27,13 @@ machine=$(basename "$home")
 root="$home/root"
 nspawn=
 init=
+told=
+at=
 
 finish() {
   code=$?
-  trap - EXIT
+  trap - EXIT ERR
+  [ "$code" = 0 ] || [ -n "$told" ] || printf 'FAILED: %s\n' "$at" >&2
   if [ "$code" != 0 ] && [ -n "$init" ]; then
     inside journalctl --no-pager --no-hostname -b -n 150 2>&1 | sed 's/^/  journal: /' >&2 || true
   fi
@@ -42,10 +45,11 @@ finish() {
   exit "$code"
 }
 trap finish EXIT
-trap 'exit 130' INT TERM
+trap 'at="line $LINENO: $BASH_COMMAND"' ERR
+trap 'at=interrupted; exit 130' INT TERM
 
 skip() { printf 'skipped: %s\n' "$*"; exit 0; }
-fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
+fail() { told=yes; printf 'FAILED: %s\n' "$*" >&2; exit 1; }
 checked() { printf 'ok: %s\n' "$*"; }
 
 # until_within 20 CONDITION...: checks it for so many seconds at most.
@@ -363,8 +367,10 @@ serves_a_host() {
   if [ -n "$strict" ]; then
     inside install -D -m 644 "$strict" "/run/systemd/system/nexusd@.service.d/strict.conf"
     inside systemctl daemon-reload
+    inside systemctl stop "$unit"
     inside rm -rf "/home/$user/.local/state/nexus"
-    inside systemctl restart "$unit" || fail "systemctl start $unit, strict"
+    inside systemctl start "$unit" || fail "systemctl start $unit, strict"
+    [ "$(inside systemctl show "$unit" -P ProtectSystem)" = strict ] || fail 'strict.conf is not used'
     until_within 10 at_host || fail "no calls at the strict variant: $(cat "$home/error")"
     known() { [ -n "$(inside find "/home/$user/.local/state/nexus/lists" -type f 2>/dev/null)" ]; }
     until_within 10 known || fail "the strict variant cannot write to the user's state"
@@ -406,7 +412,7 @@ is_upgraded() {
   busy() { ctl servers demo --json | grep -q '"in_flight": *1'; }
   until_within 5 busy || fail "no call is under way: $(cat "$home/slow")"
   inside dpkg -i /opt/next.deb >"$home/dpkg.log" 2>&1 || fail "dpkg -i: $(cat "$home/dpkg.log")"
-  busy || fail "the call was not under way any more after $((SECONDS - began)) s"
+  busy || fail "the call is not under way any more after $((SECONDS - began)) s: $(cat "$home/slow")"
   inside readlink "/proc/$main/exe" | grep -q deleted || fail 'the binary was not replaced'
   wait "$call" || fail "the call that was under way: $(cat "$home/slow")"
   is active || fail "after the upgrade nexusd is $(property ActiveState)"
@@ -435,7 +441,10 @@ is_removed() {
   list=$(inside dpkg -L nexus)
   [ "$(printf '%s\n' "$list" | wc -l)" -gt 20 ] || fail "the package has few files: $list"
   # All that can run at once.
-  ! packaged '/systemd/user/nexusd\.socket$' || service restart nexusd.socket nexusd.service
+  if packaged '/systemd/user/nexusd\.socket$'; then
+    service stop nexusd.service
+    service start nexusd.socket nexusd.service
+  fi
   ! packaged '/systemd/system/nexusd@\.service$' || inside systemctl start "nexusd@$user.service"
   inside dpkg -P nexus >"$home/dpkg.log" 2>&1 || fail "dpkg -P: $(cat "$home/dpkg.log")"
   ! grep -i warning "$home/dpkg.log" || fail 'dpkg -P warns'
