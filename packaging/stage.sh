@@ -10,6 +10,8 @@
 set -euo pipefail
 umask 022
 export LC_ALL=C
+# The help would show them.
+unset NEXUS_CONFIG NEXUS_SOCKET NEXUS_LOG
 
 [ $# = 1 ] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 
@@ -21,7 +23,7 @@ man="$prefix/share/man/man1"
 bin=${NEXUS_BIN:-}
 if [ -z "$bin" ]; then
   (cd "$tree" && cargo build --release --locked -p nexusd -p nexusctl >&2)
-  bin=${CARGO_TARGET_DIR:-$tree/target}/release
+  bin=$(cd "$tree" && realpath "${CARGO_TARGET_DIR:-target}")/release
 fi
 for name in nexusd nexusctl; do
   [ -x "$bin/$name" ] || { printf 'error: %s/%s is not there\n' "$bin" "$name" >&2; exit 1; }
