@@ -228,7 +228,7 @@ units_are_good() {
   strict=$(inside dpkg -L nexus | grep '/strict\.conf$' || true)
   template=$(inside dpkg -L nexus | grep '/systemd/system/nexusd@\.service$' || true)
   if [ -z "$strict" ] || [ -z "$template" ]; then
-    printf 'not there yet: the strict variant\n'
+    printf 'skipped: the strict variant (not in the package)\n'
     return
   fi
   inside sh -c "mkdir /run/strict && cat $template $strict >/run/strict/nexusd@strict.service"
@@ -317,7 +317,7 @@ reloads() {
 
 is_started_by_its_socket() {
   if ! packaged '/systemd/user/nexusd\.socket$'; then
-    printf 'not there yet: socket activation (no nexusd.socket in the package)\n'
+    printf 'skipped: socket activation (no nexusd.socket in the package)\n'
     return
   fi
   service stop nexusd.service || fail 'systemctl --user stop nexusd'
@@ -344,7 +344,7 @@ is_started_by_its_socket() {
 
 serves_a_host() {
   if ! packaged '/systemd/system/nexusd@\.service$'; then
-    printf 'not there yet: nexusd@.service\n'
+    printf 'skipped: the template for hosts (no nexusd@.service in the package)\n'
     return
   fi
   local unit="nexusd@$user.service" socket="/run/nexus-$user/nexusd.sock" strict
