@@ -60,7 +60,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<(), Error
         Command::Reload(_) => reload::run(context).await,
         Command::Shutdown(args) => shutdown::run(context, args).await,
         Command::Config(_) => config::run(context).await,
-        Command::Service(args) => service::run(context, args),
+        Command::Service(args) => service::run(context, args).await,
         Command::Completions { shell } => completions::run(context, shell),
         Command::Man { dir } => man::run(context, dir),
     }

@@ -164,7 +164,10 @@ impl Config {
     /// The built-in demo, for a first look.
     fn demo() -> Self {
         let program = env::current_exe().unwrap_or_else(|_| PathBuf::from("nexusd"));
-        let mut server = ServerConfig::new("demo", program.to_string_lossy().into_owned());
+        let program = program.to_string_lossy();
+        // What Linux says after an upgrade: the new program is there.
+        let program = program.strip_suffix(" (deleted)").unwrap_or(&program);
+        let mut server = ServerConfig::new("demo", program.to_owned());
         server.args = vec![crate::DEMO_SERVER.to_owned()];
         Self {
             servers: vec![server],

@@ -83,13 +83,20 @@ pub fn start(args: &Args) -> ExitCode {
     match ran {
         Ok(()) => ExitCode::SUCCESS,
         Err(error @ RunError::AlreadyRunning { .. }) => {
-            // Whoever wanted a daemon has one.
             say(&format!("nexusd: {error}\n"));
-            ExitCode::SUCCESS
+            // Whoever wanted a daemon has one; a manager that wants to look after it has not.
+            if platform::systemd::is_our_manager() {
+                ExitCode::from(EX_TEMPFAIL)
+            } else {
+                ExitCode::SUCCESS
+            }
         }
         Err(error) => fail(&error, error.hint()),
     }
 }
+
+/// "Try again later", as in sysexits.h.
+const EX_TEMPFAIL: u8 = 75;
 
 /// One thread: waking another costs more than all the work of a call (ARCHITECTURE.md has the
 /// figures).

@@ -38,6 +38,11 @@ pub fn tell(notice: Notice<'_>) {
     }
 }
 
+/// Whether systemd has started us, and wants to hear of us.
+pub fn is_our_manager() -> bool {
+    std::env::var_os("NOTIFY_SOCKET").is_some()
+}
+
 /// The socket that systemd has made for us, if it has.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "a number becomes an owner")]

@@ -15,6 +15,7 @@ use std::{
     collections::BTreeSet,
     io::{self, BufRead as _, Write as _},
     os::unix::process::CommandExt as _,
+    path::PathBuf,
     process::{Child, Command, Stdio},
     sync::{Arc, OnceLock, atomic::AtomicBool},
 };
@@ -54,10 +55,19 @@ pub fn start(place: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Ourselves, also when an upgrade has put another program in our place.
+fn program() -> io::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        return Ok("/proc/self/exe".into());
+    }
+    std::env::current_exe()
+}
+
 fn spawn(cookie: &str) -> io::Result<Child> {
     #[cfg(target_os = "linux")]
     let birth = super::reaper::expecting();
-    let child = Command::new(std::env::current_exe()?)
+    let child = Command::new(program()?)
+        .arg0("nexusd")
         .arg(crate::GUARDIAN)
         .arg(cookie)
         .env_clear()

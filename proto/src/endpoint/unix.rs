@@ -92,7 +92,8 @@ pub(super) fn name(path: &Path) -> io::Result<Name<'_>> {
 /// A socket that somebody else serves would be told this user's secrets.
 pub(super) fn check_server(stream: &Stream) -> io::Result<()> {
     let (uid, mine) = (stream.peer_creds()?.euid(), geteuid().as_raw());
-    if uid == Some(mine) {
+    // Where the system's own manager has made the socket, it is root's; root needs no trick.
+    if uid == Some(mine) || uid == Some(0) {
         return Ok(());
     }
     Err(io::Error::new(

@@ -30,20 +30,24 @@ struct StatusJson {
     status: String,
 }
 
-pub(super) fn run(context: &Context, args: Service) -> Result<(), Error> {
+pub(super) async fn run(context: &Context, args: Service) -> Result<(), Error> {
     let manager = |which: &Which| Manager {
         system: which.system.clone(),
     };
     match args.verb {
         Verb::Install(args) => {
             let manager = manager(&args.which);
+            if !args.no_start {
+                manager.check_alone(context).await?;
+            }
             manager.install(context, args.nexusd, !args.no_start)
         }
         Verb::Uninstall(which) => manager(&which).uninstall(context),
         Verb::Start(which) => {
             let manager = manager(&which);
             manager.check_installed()?;
-            manager.tell("start", &manager.units())?;
+            manager.check_alone(context).await?;
+            manager.start()?;
             manager.show(context)
         }
         Verb::Stop(which) => {
@@ -83,7 +87,9 @@ impl Manager {
         self.systemctl(&["daemon-reload"])?;
         self.tell("enable", &self.units())?;
         if start {
-            self.tell("restart", &[self.service()])?;
+            // One that runs with its own socket would keep systemd from making its.
+            self.tell("stop", &[self.service()])?;
+            self.start()?;
         }
         self.show(context)?;
         if self.system.is_none() {
@@ -92,6 +98,31 @@ impl Manager {
                 .note("it ends when you log out; `loginctl enable-linger` keeps it");
         }
         Ok(())
+    }
+
+    fn start(&self) -> Result<(), Error> {
+        if self.told(&self.service(), "ActiveState")? != "active" {
+            self.tell("start", &[self.socket()])?;
+        }
+        self.tell("start", &[self.service()])
+    }
+
+    /// A daemon that somebody started by hand holds the socket.
+    async fn check_alone(&self, context: &Context) -> Result<(), Error> {
+        if self.system.is_some() {
+            return Ok(());
+        }
+        let Ok(nexus) = context.connect().await else {
+            return Ok(());
+        };
+        let pid = nexus.daemon().status().await?.pid;
+        if self.told(&self.service(), "MainPID")? == pid.to_string() {
+            return Ok(());
+        }
+        Err(Error::Usage {
+            message: format!("a daemon runs already that is no service, pid {pid}"),
+            hint: Some("`nexusctl shutdown` stops it; then try again".to_owned()),
+        })
     }
 
     fn uninstall(&self, context: &Context) -> Result<(), Error> {
@@ -122,32 +153,17 @@ impl Manager {
     }
 
     fn show(&self, context: &Context) -> Result<(), Error> {
-        let told = |unit: &str, property: &str| -> Result<String, Error> {
-            let show = ["show", "--value", "-p", property, unit];
-            let output = self.command(&show).stdout(Stdio::piped()).output();
-            let output = output.map_err(|source| Error::Io {
-                attempt: "cannot ask systemd".to_owned(),
-                source,
-            })?;
-            if !output.status.success() {
-                let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-                return Err(Error::Io {
-                    attempt: "systemd does not answer".to_owned(),
-                    source: io::Error::other(said),
-                });
-            }
-            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-        };
         let (service, socket) = (self.service(), self.socket());
         let status = StatusJson {
-            installed: told(&service, "LoadState")? == "loaded",
-            active: told(&service, "ActiveState")? == "active",
-            socket_active: told(&socket, "ActiveState")? == "active",
-            pid: told(&service, "MainPID")?
+            installed: self.told(&service, "LoadState")? == "loaded",
+            active: self.told(&service, "ActiveState")? == "active",
+            socket_active: self.told(&socket, "ActiveState")? == "active",
+            pid: self
+                .told(&service, "MainPID")?
                 .parse()
                 .ok()
                 .filter(|pid| *pid > 0),
-            status: told(&service, "StatusText")?,
+            status: self.told(&service, "StatusText")?,
         };
         if context.output.json {
             return context.output.value(&status);
@@ -174,6 +190,25 @@ impl Manager {
             _ => format!("{service} is installed and does not run"),
         };
         context.output.line(&text)
+    }
+
+    /// What systemd says of a unit.
+    fn told(&self, unit: &str, property: &str) -> Result<String, Error> {
+        let output = self
+            .command(&["show", "--value", "-p", property, unit])
+            .output();
+        let output = output.map_err(|source| Error::Io {
+            attempt: "cannot run systemctl: is this a system with systemd?".to_owned(),
+            source,
+        })?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+        }
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        Err(Error::Io {
+            attempt: "systemd does not answer".to_owned(),
+            source: io::Error::other(said),
+        })
     }
 
     fn check_installed(&self) -> Result<(), Error> {
