@@ -436,6 +436,30 @@ comes_back_with_the_user() {
   checked 'enabled: starts with its user'
 }
 
+# nexusctl does all of it, with the package's units and with a binary that lies elsewhere.
+is_managed_by_nexusctl() {
+  local units="/home/$user/.config/systemd/user"
+  ctl -q service uninstall >/dev/null || fail 'service uninstall'
+  is inactive || fail "after service uninstall it is $(property ActiveState)"
+  ! held "$units/nexusd.service.d" || fail 'service uninstall left its drop-in'
+  ctl -q service install >/dev/null || fail 'service install'
+  ctl service status | grep -q ' runs, pid ' || fail "service status: $(ctl service status)"
+  until_within 10 adds demo || fail 'installed, and does not answer'
+  held "$units/nexusd.service.d/path.conf" || fail 'the search path was not written'
+  ctl -q service stop >/dev/null || fail 'service stop'
+  is inactive || fail 'service stop did not stop it'
+  ctl -q service start >/dev/null || fail 'service start'
+  is active || fail 'service start did not start it'
+  ctl -q service uninstall >/dev/null || fail 'service uninstall'
+  inside install -D /usr/bin/nexusd "/home/$user/my tools/nexusd"
+  ctl -q service install --nexusd "/home/$user/my tools/nexusd" >/dev/null || fail 'service install of another binary'
+  [ "$(inside readlink "/proc/$(property MainPID)/exe")" = "/home/$user/my tools/nexusd" ] || fail 'another binary runs'
+  ctl -q service uninstall >/dev/null || fail 'service uninstall'
+  [ -z "$(inside find "$units" -name '*nexusd*' 2>/dev/null)" ] || fail 'service uninstall left units'
+  inside rm -r "/home/$user/my tools"
+  checked 'nexusctl service install, status, stop, start, uninstall: with the units of the package, and its own'
+}
+
 is_removed() {
   local list
   list=$(inside dpkg -L nexus)
@@ -483,5 +507,6 @@ serves_a_host
 refuses_a_bad_configuration
 is_upgraded
 comes_back_with_the_user
+is_managed_by_nexusctl
 is_removed
 power_off || fail 'the container does not power off'
