@@ -374,3 +374,33 @@ async fn a_wrong_name_is_told_at_once_while_another_server_starts() {
     let slow = nexus.servers().get("slow").await.unwrap();
     assert_eq!((slow.state, slow.generation), (ServerState::Starting, 1));
 }
+
+/// Both use the same tool of the same process at the same time; the tokens are ours.
+#[tokio::test]
+async fn each_caller_hears_of_the_progress_of_its_own_call() {
+    let daemon = start_with(&[]);
+    let mut calls = Vec::new();
+    for steps in [3u32, 5] {
+        let nexus = daemon.client().await;
+        calls.push(tokio::spawn(async move {
+            let slow = json!({"duration": 0.3, "steps": steps});
+            let mut events = nexus
+                .tools()
+                .call("t.slow_operation", slow)
+                .stream()
+                .await
+                .unwrap();
+            let mut heard = 0;
+            while let Some(event) = events.next().await {
+                if let CallEvent::Progress(progress) = event.unwrap() {
+                    assert_eq!(progress.total, Some(f64::from(steps)));
+                    heard += 1;
+                }
+            }
+            assert!(heard > 0);
+        }));
+    }
+    for call in calls {
+        call.await.unwrap();
+    }
+}

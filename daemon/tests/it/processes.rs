@@ -379,7 +379,10 @@ async fn a_disk_that_is_full_costs_only_what_would_be_on_it() {
     let home = Home::new();
     let state = home.path().join("state");
     fs::create_dir(&state).unwrap();
-    let can_mount = Command::new("unshare").args(["-m", "true"]).status();
+    let small = format!("mount -t tmpfs -o size=16k none {}", state.display());
+    let can_mount = Command::new("unshare")
+        .args(["-m", "sh", "-c", &small])
+        .status();
     if !can_mount.is_ok_and(|status| status.success()) {
         eprintln!("skipped: a small disk can only be had by root");
         return;
@@ -388,7 +391,6 @@ async fn a_disk_that_is_full_costs_only_what_would_be_on_it() {
         "t",
         test_server(&["--tools", "300", "--fault", "stderr-flood@2"]),
     )]));
-    let small = format!("mount -t tmpfs -o size=16k none {}", state.display());
     let inner = through_shell(&home, &small);
     let mut command = Command::new("unshare");
     command

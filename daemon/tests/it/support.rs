@@ -325,6 +325,12 @@ impl Cgroup {
             None => (Self::make("/sys/fs/cgroup")?, "memory.max"),
         };
         fs::write(group.folder.join(file), limit.to_string()).ok()?;
+        // Where there is more room on a disk, that is not to be used either.
+        let _ = fs::write(
+            group.folder.join("memory.memsw.limit_in_bytes"),
+            limit.to_string(),
+        );
+        let _ = fs::write(group.folder.join("memory.swap.max"), "0");
         Some(group)
     }
 
