@@ -15,7 +15,11 @@ use crate::{
     router::Router,
     shutdown::Shutdown,
 };
-use nexus_proto::{endpoint::Endpoint, v1};
+use nexus_proto::{
+    endpoint::Endpoint,
+    reason::{Failure, Reason},
+    v1,
+};
 use parking_lot::RwLock;
 use std::{
     path::PathBuf,
@@ -74,6 +78,11 @@ impl Context {
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
+}
+
+/// A task of ours did not come to its end.
+fn broken() -> Failure {
+    Failure::new(Reason::Internal, "the daemon could not carry this out")
 }
 
 /// All services, ready to be served on any connection.

@@ -12,6 +12,8 @@ pub mod memory;
 mod oom;
 #[cfg(target_os = "linux")]
 pub mod reaper;
+#[cfg(target_os = "linux")]
+mod table;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]

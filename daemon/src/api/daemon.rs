@@ -1,9 +1,8 @@
 //! The service `Daemon`.
 
 use super::{
-    Context,
+    Context, broken,
     convert::{number, timestamp},
-    servers::broken,
 };
 use crate::{config::ConfigError, platform};
 use nexus_proto::{

@@ -1,6 +1,6 @@
 //! The service `Servers`.
 
-use super::{Context, caller, convert};
+use super::{Context, broken, caller, convert};
 use crate::{
     mcp::connection::CallError,
     pool::{Server, key::Caller},
@@ -187,11 +187,6 @@ impl servers_server::Servers for Servers {
         tokio::spawn(logs(kept, news, self.0.shutdown.clone(), lines));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
-}
-
-/// A task of ours did not come to its end.
-pub(super) fn broken() -> Failure {
-    Failure::new(Reason::Internal, "the daemon could not carry this out")
 }
 
 /// Adds how much memory each server takes.

@@ -1,6 +1,8 @@
 //! A mark in the environment of every server, which everything that it starts inherits. It finds what
 //! has left its process group.
 
+#[cfg(target_os = "linux")]
+use super::table;
 use std::hash::{BuildHasher as _, RandomState};
 
 /// The variable that holds the mark.
@@ -65,11 +67,8 @@ fn end_all(find: impl Fn() -> Vec<i32>) -> usize {
 fn ancestors() -> Vec<i32> {
     let mut found = vec![std::process::id().cast_signed()];
     while let Some(&pid) = found.last()
-        && let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        // The name before it may hold anything; then come the state and the parent.
-        && let Some(parent) = stat
-            .rsplit_once(')')
-            .and_then(|(_, rest)| rest.split_ascii_whitespace().nth(1)?.parse().ok())
+        && let Some(fields) = table::fields(pid)
+        && let Some(parent) = fields.get(1).and_then(|parent| parent.parse().ok())
         && parent > 0
     {
         found.push(parent);
@@ -101,9 +100,7 @@ pub(super) fn sweep_others(_place: &str, _own: Option<&str>) -> usize {
 fn marked(wanted: impl Fn(&str) -> bool) -> Vec<i32> {
     let variable = format!("{VARIABLE}=");
     let own = std::process::id().cast_signed();
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
+    table::pids()
         .filter(|&pid| pid != own)
         // That of others cannot be read, and that of a zombie is empty.
         .filter(|pid| {

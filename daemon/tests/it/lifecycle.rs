@@ -14,7 +14,6 @@ use std::{
         unix::net::{UnixDatagram, UnixListener},
     },
     path::PathBuf,
-    process::{Command, Stdio},
 };
 
 #[tokio::test]
@@ -321,24 +320,8 @@ async fn a_socket_that_is_passed_on_is_served_and_left_in_its_place() {
         }
     });
     tokio::task::yield_now().await;
-    let plain = home.nexusd();
-    let mut command = Command::new("sh");
-    command
-        .args([
-            "-c",
-            "exec 3<&0 </dev/null; LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" \"$@\"",
-        ])
-        .arg(plain.get_program())
-        .args(plain.get_args())
-        .env_clear()
-        .envs(
-            plain
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-        .stdin(OwnedFd::from(listener.try_clone().unwrap()))
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
+    let mut command = home.after("exec 3<&0 </dev/null; export LISTEN_PID=$$ LISTEN_FDS=1");
+    command.stdin(OwnedFd::from(listener.try_clone().unwrap()));
     let mut daemon = home.start_as(command);
     assert_eq!(early.await.unwrap().pid, daemon.child.id());
     let nexus = daemon.client().await;

@@ -38,27 +38,6 @@ fn children_of(pid: u32) -> Vec<(u32, String)> {
         .collect()
 }
 
-/// As `daemon.home.nexusd()`, but through a shell that does something first.
-fn through_shell(home: &Home, before: &str) -> Command {
-    let plain = home.nexusd();
-    let mut command = Command::new("sh");
-    command
-        .arg("-c")
-        .arg(format!("{before} && exec \"$0\" \"$@\""))
-        .arg(plain.get_program())
-        .args(plain.get_args())
-        .env_clear()
-        .envs(
-            plain
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-        .stdin(std::process::Stdio::null())
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::piped());
-    command
-}
-
 #[tokio::test]
 async fn a_server_that_runs_out_of_memory_says_so_and_the_daemon_lives() {
     let Some(group) = Cgroup::memory(200 << 20) else {
@@ -70,7 +49,7 @@ async fn a_server_that_runs_out_of_memory_says_so_and_the_daemon_lives() {
         ("t", test_server(&["--fault", "alloc@1000"])),
         ("other", test_server(&[])),
     ]));
-    let command = through_shell(&home, &group.join());
+    let command = home.after(&group.join());
     let daemon = home.start_as(command);
     let nexus = daemon.client().await;
     works(&nexus, "other").await;
@@ -185,7 +164,7 @@ async fn without_files_nobody_is_blamed_and_those_who_run_go_on() {
     let lazy = || test_server_with(&[], json!({"start": "lazy"}));
     let all: Vec<_> = names.iter().map(|name| (name.as_str(), lazy())).collect();
     home.configure(&servers(&all));
-    let command = through_shell(&home, "ulimit -n 48");
+    let command = home.after("ulimit -n 48");
     let daemon = home.start_as(command);
     let nexus = daemon.client().await;
     let mut running = Vec::new();
@@ -391,21 +370,12 @@ async fn a_disk_that_is_full_costs_only_what_would_be_on_it() {
         "t",
         test_server(&["--tools", "300", "--fault", "stderr-flood@2"]),
     )]));
-    let inner = through_shell(&home, &small);
-    let mut command = Command::new("unshare");
+    let inner = home.after(&small);
+    let mut command = home.command("unshare");
     command
         .arg("-m")
         .arg(inner.get_program())
-        .args(inner.get_args())
-        .env_clear()
-        .envs(
-            inner
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-        .stdin(std::process::Stdio::null())
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::piped());
+        .args(inner.get_args());
     let daemon = home.start_as(command);
     let nexus = daemon.client().await;
     works(&nexus, "t").await;

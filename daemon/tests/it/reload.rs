@@ -1,7 +1,8 @@
 //! Reading the configuration again.
 
 use crate::support::{
-    Home, eventually, is_alive, server_until, server_when, servers, test_server, test_server_with,
+    Home, NEXUSD, eventually, is_alive, server_until, server_when, servers, test_server,
+    test_server_with,
 };
 use nexus_client::{Reason, ServerState, Wait};
 use rustix::process::Signal;
@@ -309,18 +310,7 @@ async fn another_way_of_sharing_makes_the_server_anew() {
 async fn a_file_that_is_written_is_read_by_itself() {
     let home = Home::new();
     home.configure(&servers(&[("t", test_server(&[]))]));
-    let plain = home.nexusd();
-    let mut command = std::process::Command::new(plain.get_program());
-    command
-        .env_clear()
-        .envs(
-            plain
-                .get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        )
-        .stdin(std::process::Stdio::null())
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::piped());
+    let command = home.command(NEXUSD);
     let daemon = home.start_as(command);
     let nexus = daemon.client().await;
     server_when(&nexus, "t", |s| s.state == ServerState::Ready).await;

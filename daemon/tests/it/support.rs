@@ -46,11 +46,17 @@ impl Home {
 
     /// `nexusd`, as it would be started in this home.
     pub(crate) fn nexusd(&self) -> Command {
-        let mut command = Command::new(NEXUSD);
+        let mut command = self.command(NEXUSD);
         // A test says itself when a configuration is read again, but for the one that is about that.
         command.arg("--no-watch");
+        command
+    }
+
+    /// A program in this home, with the pipes of a daemon.
+    pub(crate) fn command(&self, program: &str) -> Command {
         let run = self.path().join("run");
         fs::create_dir_all(&run).unwrap();
+        let mut command = Command::new(program);
         command
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
@@ -62,6 +68,14 @@ impl Home {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
+        command
+    }
+
+    /// `nexusd`, started by a shell that does something first.
+    pub(crate) fn after(&self, first: &str) -> Command {
+        let mut command = self.command("sh");
+        let script = format!("{first} && exec \"$0\" --no-watch");
+        command.args(["-c", &script, NEXUSD]);
         command
     }
 
