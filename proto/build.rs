@@ -9,6 +9,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         [
             "nexus/v1/servers.proto",
             "nexus/v1/tools.proto",
+            "nexus/v1/resources.proto",
+            "nexus/v1/prompts.proto",
+            "nexus/v1/agents.proto",
             "nexus/v1/daemon.proto",
         ],
         ["."],

@@ -45,6 +45,14 @@ reasons! {
     ServerNotFound = "SERVER_NOT_FOUND" => NotFound,
     /// The server has no tool of that name.
     ToolNotFound = "TOOL_NOT_FOUND" => NotFound,
+    /// No server lists that resource, or it is gone.
+    ResourceNotFound = "RESOURCE_NOT_FOUND" => NotFound,
+    /// The server has no prompt of that name.
+    PromptNotFound = "PROMPT_NOT_FOUND" => NotFound,
+    /// The server does not have what is asked of it: resources, prompts, completions, log messages.
+    NotSupported = "NOT_SUPPORTED" => Unimplemented,
+    /// The server asks its caller for what the caller cannot answer.
+    CannotAnswer = "CANNOT_ANSWER" => FailedPrecondition,
     /// A bare name that several servers have.
     AmbiguousName = "AMBIGUOUS_NAME" => InvalidArgument,
     /// The request itself is malformed.
