@@ -1,13 +1,19 @@
 //! The gRPC API: translates, hands over, awaits. It decides nothing.
 
+mod agents;
 mod caller;
+mod completions;
 mod convert;
 mod daemon;
 mod deadline;
+mod lists;
+mod prompts;
+mod resources;
 mod servers;
 mod tools;
 
 use crate::{
+    agent::Registry,
     catalog::Catalog,
     config::Config,
     config::ConfigError,
@@ -59,6 +65,8 @@ pub struct Context {
     pub started_at: SystemTime,
     /// How many clients are connected.
     pub connections: AtomicUsize,
+    /// Who they are.
+    pub agents: Registry,
 }
 
 impl Context {
@@ -88,27 +96,48 @@ fn broken() -> Failure {
 /// All services, ready to be served on any connection.
 pub async fn routes(context: &Arc<Context>) -> Result<Routes, tonic_reflection::server::Error> {
     let (health, health_service) = tonic_health::server::health_reporter();
-    health
-        .set_serving::<v1::servers_server::ServersServer<servers::Servers>>()
-        .await;
-    health
-        .set_serving::<v1::tools_server::ToolsServer<tools::Tools>>()
-        .await;
-    health
-        .set_serving::<v1::daemon_server::DaemonServer<daemon::Daemon>>()
-        .await;
+    macro_rules! serving {
+        ($($server:ty),* $(,)?) => { $(health.set_serving::<$server>().await;)* };
+    }
+    serving!(
+        v1::servers_server::ServersServer<servers::Servers>,
+        v1::tools_server::ToolsServer<tools::Tools>,
+        v1::resources_server::ResourcesServer<resources::Resources>,
+        v1::prompts_server::PromptsServer<prompts::Prompts>,
+        v1::completions_server::CompletionsServer<completions::Completions>,
+        v1::agents_server::AgentsServer<agents::Agents>,
+        v1::daemon_server::DaemonServer<daemon::Daemon>,
+    );
 
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(v1::DESCRIPTORS)
             .register_encoded_file_descriptor_set(HEALTH_DESCRIPTORS)
     };
-    let tools = v1::tools_server::ToolsServer::new(tools::Tools(Arc::clone(context)))
-        .max_decoding_message_size(MAX_REQUEST)
-        .max_encoding_message_size(usize::MAX);
+    macro_rules! large {
+        ($service:expr) => {
+            $service
+                .max_decoding_message_size(MAX_REQUEST)
+                .max_encoding_message_size(usize::MAX)
+        };
+    }
+    let here = || Arc::clone(context);
+    let tools = large!(v1::tools_server::ToolsServer::new(tools::Tools(here())));
+    let resources = resources::Resources(here());
+    let resources = large!(v1::resources_server::ResourcesServer::new(resources));
+    let prompts = large!(v1::prompts_server::PromptsServer::new(prompts::Prompts(
+        here()
+    )));
+    let completions = completions::Completions(here());
+    let completions = v1::completions_server::CompletionsServer::new(completions);
+    let agents = large!(v1::agents_server::AgentsServer::new(agents::Agents(here())));
     let servers = v1::servers_server::ServersServer::new(servers::Servers(Arc::clone(context)));
     let daemon = v1::daemon_server::DaemonServer::new(daemon::Daemon(Arc::clone(context)));
     Ok(Routes::new(tools)
+        .add_service(resources)
+        .add_service(prompts)
+        .add_service(completions)
+        .add_service(agents)
         .add_service(servers)
         .add_service(daemon)
         .add_service(health_service)

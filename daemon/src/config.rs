@@ -86,6 +86,8 @@ pub struct ServerConfig {
     pub max_queue: usize,
     /// Whether to believe it which of its tools can be called twice without harm.
     pub trust_hints: bool,
+    /// It has failed when it has no tools.
+    pub fail_if_no_tools: bool,
 }
 
 /// Who shares a process of a server.
@@ -204,6 +206,7 @@ impl Config {
                 "max_in_flight": server.max_in_flight,
                 "max_queue": server.max_queue,
                 "trust_hints": server.trust_hints,
+                "fail_if_no_tools": server.fail_if_no_tools,
                 "source": server.source,
             });
             (server.name.clone(), value)
@@ -233,6 +236,7 @@ impl ServerConfig {
             max_in_flight: None,
             max_queue: MAX_QUEUE,
             trust_hints: false,
+            fail_if_no_tools: false,
         }
     }
 

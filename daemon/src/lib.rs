@@ -1,5 +1,6 @@
 //! The daemon of Nexus. `ARCHITECTURE.md` at the root of the project has the map.
 
+pub mod agent;
 pub mod alive;
 pub mod api;
 pub mod args;

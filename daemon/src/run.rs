@@ -105,6 +105,7 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
         reloading: tokio::sync::Mutex::default(),
         started_at: SystemTime::now(),
         connections: AtomicUsize::new(0),
+        agents: Default::default(),
     });
     let routes = api::routes(&context)
         .await

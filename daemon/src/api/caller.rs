@@ -1,6 +1,9 @@
 //! Who is asking: the connection that a request came over, and what it says of itself.
 
-use crate::pool::key::{Agent, Caller, Credential};
+use crate::{
+    agent::Agent,
+    pool::key::{Caller, Credential},
+};
 use std::{
     path::{Component, Path, PathBuf},
     sync::Arc,
@@ -22,7 +25,7 @@ pub(super) fn of<T>(request: &Request<T>) -> Caller {
     let agent = request.extensions().get::<Arc<Agent>>();
     let metadata = request.metadata();
     let credential = metadata.get(CREDENTIAL);
-    Caller {
+    let caller = Caller {
         agent: agent.cloned().unwrap_or_default(),
         project: metadata
             .get_bin(PROJECT)
@@ -31,7 +34,9 @@ pub(super) fn of<T>(request: &Request<T>) -> Caller {
         credential: credential
             .filter(|shown| !shown.is_empty())
             .map(|shown| Credential::new(shown.as_bytes())),
-    }
+    };
+    caller.agent.note_project(&caller.project);
+    caller
 }
 
 fn project(path: &[u8]) -> Option<PathBuf> {
@@ -62,7 +67,7 @@ mod tests {
 
     #[test]
     fn what_a_request_says_of_its_sender_is_read() {
-        let agent = Arc::new(Agent::new());
+        let agent = Arc::new(Agent::default());
         let mut request = Request::new(());
         request.extensions_mut().insert(Arc::clone(&agent));
         let path = if cfg!(windows) {

@@ -2,6 +2,7 @@
 
 use crate::{
     catalog,
+    mcp::lists::Kind,
     pool::{Member, Server, key::Caller},
     supervisor::{
         lists::Lists,
@@ -25,6 +26,10 @@ pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
     let status = best.map(|member| member.current().clone());
     let status = status.as_ref().unwrap_or(&nothing);
     let lists = server.lists_for(caller);
+    let count = |kind| {
+        let list = lists.of(kind).list.as_ref();
+        number(list.map_or(0, |list| list.entries.len()))
+    };
     let sum = |count: fn(&v1::Instance) -> u32| instances.iter().map(count).sum();
     let timing = |percent| {
         let time = server.timings().percentile(percent);
@@ -56,11 +61,14 @@ pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
             name: info.name.clone(),
             version: info.version.clone(),
             title: info.title.clone(),
-            protocol_version: info.protocol_version.clone(),
+            protocol_version: info.revision.as_str().to_owned(),
             instructions: info.instructions.clone(),
             capabilities: info.capabilities.clone(),
         }),
-        tools: number(lists.tools.as_ref().map_or(0, |list| list.tools.len())),
+        tools: count(Kind::Tools),
+        resources: count(Kind::Resources),
+        resource_templates: count(Kind::Templates),
+        prompts: count(Kind::Prompts),
         last_failure: status.last_failure.as_ref().map(|past| v1::ServerFailure {
             reason: past.failure.reason.as_str().to_owned(),
             message: past.failure.message.clone(),
@@ -111,12 +119,15 @@ fn rank(status: &Status) -> u8 {
 }
 
 fn warnings(server: &Server, lists: &Lists, members: &[Arc<Member>]) -> Vec<String> {
-    let mut warnings = match &lists.tools {
-        Some(list) => list.warnings.clone(),
-        None => Vec::new(),
-    };
-    if let Some(error) = &lists.error {
-        warnings.push(format!("its tools could not be listed: {error}"));
+    let mut warnings = Vec::new();
+    for kind in Kind::ALL {
+        let known = lists.of(kind);
+        let odd = known.list.iter().flat_map(|list| &list.warnings);
+        warnings.extend(odd.cloned());
+        if let Some(error) = &known.error {
+            let what = kind.plural();
+            warnings.push(format!("its {what} could not be listed: {error}"));
+        }
     }
     if server.log().lost() > 0 {
         let lost = server.log().lost();

@@ -150,6 +150,25 @@ impl servers_server::Servers for Servers {
         }))
     }
 
+    async fn set_log_level(
+        &self,
+        request: Request<v1::ServersSetLogLevelRequest>,
+    ) -> Result<Response<v1::ServersSetLogLevelResponse>, Status> {
+        let caller = caller::of(&request);
+        let v1::ServersSetLogLevelRequest { server, level } = request.into_inner();
+        let level = super::tools::level(&level)?;
+        let server = self.0.pool.get(&server)?;
+        let info = server.lists_for(&caller).info;
+        if info.is_some_and(|info| !info.terms().offers.logging) {
+            let name = server.config().name.clone();
+            let message = format!("the server {name:?} does not log for its clients");
+            let failure = Failure::new(Reason::NotSupported, message);
+            return Err(failure.with(|details| details.server = Some(name)).into());
+        }
+        server.set_level(level);
+        Ok(Response::new(v1::ServersSetLogLevelResponse {}))
+    }
+
     type WatchStream = ReceiverStream<Result<v1::ServersWatchResponse, Status>>;
 
     async fn watch(
@@ -204,7 +223,7 @@ async fn weigh(servers: &mut [v1::Server]) {
 async fn ping(server: &Server, caller: &Caller) -> Result<Duration, Failure> {
     let connection = server.connect(caller).await?;
     let started = Instant::now();
-    let answer = match connection.request("ping", b"") {
+    let answer = match connection.probe() {
         Ok(waiting) => waiting.await,
         Err(error) => Err(error),
     };

@@ -1,24 +1,20 @@
 //! The service `Tools`.
 
-use super::{Context, caller, convert, deadline};
+use super::{Context, caller, convert, deadline, lists};
 use crate::{
-    catalog::{self, Tool},
-    mcp::connection::Progress,
+    catalog::{self, Item as _, Tool},
+    mcp::{connection::CallEvent, level::Level},
     pool::{Server, key::Caller},
     router::Call,
-    supervisor::status::Readiness,
 };
 use nexus_proto::{
     reason::{Failure, Reason},
     v1::{self, tools_call_stream_response::Event, tools_server},
 };
-use std::{sync::Arc, time::Duration};
-use tokio::{sync::mpsc, time::timeout};
+use std::sync::Arc;
+use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
-
-/// How long a list waits for servers that are starting.
-const LIST_PATIENCE: Duration = Duration::from_secs(20);
 
 /// The longest query.
 const MAX_QUERY: usize = 1024;
@@ -35,12 +31,7 @@ impl tools_server::Tools for Tools {
         request: Request<v1::ToolsListRequest>,
     ) -> Result<Response<v1::ToolsListResponse>, Status> {
         let caller = caller::of(&request);
-        let name = request.into_inner().server;
-        let servers = if name.is_empty() {
-            self.0.pool.servers().values().cloned().collect()
-        } else {
-            vec![self.0.pool.get(&name)?]
-        };
+        let servers = lists::servers(&self.0, &request.into_inner().server)?;
         let (tools, missing) = self.known_tools(&servers, &caller).await;
         Ok(Response::new(v1::ToolsListResponse {
             tools: tools.iter().map(|tool| convert::tool(tool)).collect(),
@@ -54,9 +45,9 @@ impl tools_server::Tools for Tools {
     ) -> Result<Response<v1::ToolsGetResponse>, Status> {
         let caller = caller::of(&request);
         let name = request.into_inner().name;
-        let found = self.0.router.find(&name, &caller).await?;
+        let found = self.0.router.find::<Tool>(&name, &caller).await?;
         Ok(Response::new(v1::ToolsGetResponse {
-            tool: Some(convert::tool(&found.tool)),
+            tool: Some(convert::tool(&found.item)),
         }))
     }
 
@@ -97,7 +88,8 @@ impl tools_server::Tools for Tools {
             name: &name,
             arguments,
             deadline,
-            progress: None,
+            events: None,
+            log_level: None,
         };
         let result = self.0.router.call(call).await?;
         Ok(Response::new(v1::ToolsCallResponse { result }))
@@ -111,17 +103,26 @@ impl tools_server::Tools for Tools {
     ) -> Result<Response<Self::CallStreamStream>, Status> {
         let deadline = deadline::of(request.metadata());
         let caller = caller::of(&request);
-        let v1::ToolsCallStreamRequest { name, arguments } = request.into_inner();
+        let v1::ToolsCallStreamRequest {
+            name,
+            arguments,
+            log_level,
+        } = request.into_inner();
+        let log_level = match log_level.as_str() {
+            "" => None,
+            name => Some(level(name)?),
+        };
         let router = Arc::clone(&self.0.router);
         let (events, stream) = mpsc::channel(EVENTS);
         tokio::spawn(async move {
-            let (progress, told) = mpsc::channel(EVENTS);
+            let (to, told) = mpsc::channel(EVENTS);
             let call = Call {
                 caller: &caller,
                 name: &name,
                 arguments,
                 deadline,
-                progress: Some(progress),
+                events: Some(to),
+                log_level,
             };
             tokio::select! {
                 // Whoever ends the stream cancels the call.
@@ -140,23 +141,27 @@ impl Tools {
         servers: &[Arc<Server>],
         caller: &Caller,
     ) -> (Vec<Arc<Tool>>, Vec<v1::MissingServer>) {
-        let all_settled = futures_util::future::join_all(servers.iter().map(|s| s.settled(caller)));
-        let _ = timeout(LIST_PATIENCE, all_settled).await;
-        let mut tools = Vec::new();
-        let mut missing = Vec::new();
-        for server in servers {
-            match self.0.catalog.tools_of(server, caller) {
-                Some(known) => tools.extend(known.list.iter().cloned()),
-                None => missing.push(missing_server(server, caller)),
-            }
-        }
-        (tools, missing)
+        let tools = |server: &Arc<Server>| {
+            let names = self.0.catalog.of::<Tool>(server, caller)?;
+            Some(names.list.clone())
+        };
+        lists::gather(servers, caller, Tool::KIND, tools).await
     }
+}
+
+/// The level of that name.
+pub(super) fn level(name: &str) -> Result<Level, Failure> {
+    Level::parse(name).ok_or_else(|| {
+        let message = format!("there is no log level {name:?}");
+        let names = Level::ALL.map(Level::as_str).join(", ");
+        Failure::new(Reason::InvalidRequest, message)
+            .with(|details| details.hint = Some(format!("the levels are: {names}")))
+    })
 }
 
 async fn stream_call(
     call: impl Future<Output = Result<bytes::Bytes, Failure>>,
-    mut told: mpsc::Receiver<Progress>,
+    mut told: mpsc::Receiver<CallEvent>,
     events: &mpsc::Sender<Result<v1::ToolsCallStreamResponse, Status>>,
 ) {
     let event = |event| v1::ToolsCallStreamResponse { event: Some(event) };
@@ -164,42 +169,31 @@ async fn stream_call(
     let outcome = loop {
         tokio::select! {
             biased;
-            Some(progress) = told.recv() => {
+            Some(happened) = told.recv() => {
                 // Not waited for: a reader that is slow must not stop the clock of the call.
-                let _ = events.try_send(Ok(event(Event::Progress(wire_progress(progress)))));
+                let _ = events.try_send(Ok(event(wire_event(happened))));
             }
             outcome = &mut call => break outcome,
         }
     };
-    while let Ok(progress) = told.try_recv() {
-        let _ = events
-            .send(Ok(event(Event::Progress(wire_progress(progress)))))
-            .await;
+    while let Ok(happened) = told.try_recv() {
+        let _ = events.send(Ok(event(wire_event(happened)))).await;
     }
     let last = outcome.map(|result| event(Event::Result(result)));
     let _ = events.send(last.map_err(Status::from)).await;
 }
 
-fn wire_progress(progress: Progress) -> v1::Progress {
-    v1::Progress {
-        progress: progress.progress,
-        total: progress.total,
-        message: progress.message.unwrap_or_default(),
-    }
-}
-
-fn missing_server(server: &Server, caller: &Caller) -> v1::MissingServer {
-    let name = server.config().name.clone();
-    let (reason, message) = match server.readiness_for(caller) {
-        Readiness::Refused(failure) => (failure.reason.as_str(), failure.message),
-        _ => (
-            Reason::ServerStarting.as_str(),
-            "it is still starting".to_owned(),
-        ),
-    };
-    v1::MissingServer {
-        server: name,
-        reason: reason.to_owned(),
-        message,
+fn wire_event(event: CallEvent) -> Event {
+    match event {
+        CallEvent::Progress(progress) => Event::Progress(v1::Progress {
+            progress: progress.progress,
+            total: progress.total,
+            message: progress.message.unwrap_or_default(),
+        }),
+        CallEvent::Log(message) => Event::Log(v1::LogMessage {
+            level: message.level.as_str().to_owned(),
+            logger: message.logger,
+            data: message.data,
+        }),
     }
 }

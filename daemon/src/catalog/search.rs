@@ -1,6 +1,6 @@
 //! Finds tools by words: a plain count of where the words stand. Pure.
 
-use super::Tool;
+use super::{Item as _, Tool};
 use std::sync::Arc;
 
 /// The tools that fit, the best first. An exact name comes before everything else.
@@ -47,15 +47,15 @@ fn score(tool: &Tool, query: &str, words: &[&str]) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::tools::ToolDefinition;
+    use crate::mcp::lists::Definition;
 
     fn tool(name: &str, description: &str) -> Arc<Tool> {
         let json = format!(r#"{{"name":"{name}","description":"{description}"}}"#);
         Arc::new(Tool::new(
             format!("s__{name}"),
             "s".into(),
-            &ToolDefinition {
-                name: name.into(),
+            &Definition {
+                key: name.into(),
                 json: json.into(),
             },
         ))

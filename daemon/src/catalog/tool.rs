@@ -1,7 +1,8 @@
 //! One tool, and the check of its arguments.
 
 use super::schema;
-use crate::mcp::tools::ToolDefinition;
+use super::{Catalog, Item, names::Cache};
+use crate::mcp::lists::{Definition, Kind};
 use bytes::Bytes;
 use jsonschema::{PatternOptions, Validator};
 use nexus_proto::reason::{Failure, Reason, Violation};
@@ -32,23 +33,41 @@ pub struct Tool {
     validator: OnceLock<Option<Box<Validator>>>,
 }
 
-impl Tool {
-    pub(super) fn new(name: String, server: String, definition: &ToolDefinition) -> Self {
+impl Item for Tool {
+    const KIND: Kind = Kind::Tools;
+    const NOUN: &'static str = "tool";
+    const NOT_FOUND: Reason = Reason::ToolNotFound;
+    const COMMAND: &'static str = "tools";
+
+    fn new(name: String, server: String, definition: &Definition) -> Self {
         Self {
             name,
             server,
-            tool: definition.name.clone(),
+            tool: definition.key.clone(),
             definition: definition.json.clone(),
             repeatable: is_repeatable(&definition.json),
             validator: OnceLock::new(),
         }
     }
 
-    /// Its name as people type it.
-    pub fn dotted(&self) -> String {
-        format!("{}.{}", self.server, self.tool)
+    fn name(&self) -> &str {
+        &self.name
     }
 
+    fn server(&self) -> &str {
+        &self.server
+    }
+
+    fn own_name(&self) -> &str {
+        &self.tool
+    }
+
+    fn cache(catalog: &Catalog) -> &Cache<Self> {
+        &catalog.tools
+    }
+}
+
+impl Tool {
     /// What it is called and said to do, for people and for search.
     pub fn about(&self) -> About {
         serde_json::from_slice(&self.definition).unwrap_or_default()
@@ -177,8 +196,8 @@ mod tests {
         Tool::new(
             "s__t".into(),
             "s".into(),
-            &ToolDefinition {
-                name: "t".into(),
+            &Definition {
+                key: "t".into(),
                 json: Bytes::copy_from_slice(definition.as_bytes()),
             },
         )

@@ -137,6 +137,8 @@ struct Entry {
     max_queue: Option<usize>,
     #[serde(default, alias = "trust_hints")]
     trust_hints: bool,
+    #[serde(default, alias = "fail_if_no_tools")]
+    fail_if_no_tools: bool,
     #[serde(flatten)]
     unknown: BTreeMap<String, Value>,
 }
@@ -297,6 +299,7 @@ fn server(path: &Path, name: &str, entry: Entry) -> Result<ServerConfig, ConfigE
             .unwrap_or(defaults.max_queue)
             .min(MOST_WAITING),
         trust_hints: entry.trust_hints,
+        fail_if_no_tools: entry.fail_if_no_tools,
         health,
         source: Some(path.to_owned()),
         args: words,
@@ -332,6 +335,7 @@ fn unknown_keys(server: &str, entry: &Entry) -> Vec<String> {
         "max_in_flight",
         "max_queue",
         "trust_hints",
+        "fail_if_no_tools",
         "url",
         "health",
     ];

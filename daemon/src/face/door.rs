@@ -4,7 +4,10 @@ use super::{
     rewind::Rewind,
     sniff::{Protocol, sniff},
 };
-use crate::{api::Context, pool::key::Agent};
+use crate::{
+    agent::{Agent, Registry},
+    api::Context,
+};
 use bytes::BytesMut;
 use hyper::{
     server::conn::http2,
@@ -98,7 +101,7 @@ async fn welcome(
     .await
     .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
     match protocol {
-        Protocol::Grpc => grpc(Rewind::new(seen.freeze(), stream), routes, context).await,
+        Protocol::Grpc => grpc(Rewind::new(seen.freeze(), stream), peer, routes, context).await,
         Protocol::McpLines => stream.write_all(NOT_MCP_YET).await,
         Protocol::Http1 => stream.write_all(NOT_HTTP_YET).await,
         Protocol::Unknown => {
@@ -110,9 +113,15 @@ async fn welcome(
     }
 }
 
-async fn grpc(stream: Rewind<Stream>, routes: Routes, context: &Context) -> io::Result<()> {
+async fn grpc(
+    stream: Rewind<Stream>,
+    peer: Peer,
+    routes: Routes,
+    context: &Context,
+) -> io::Result<()> {
     // One connection is one agent: what is its own ends when it leaves.
-    let agent = Arc::new(Agent::new());
+    let agent = Arc::new(Agent::new(peer.pid));
+    let _here = Here::new(&context.agents, &agent);
     let routes = TowerToHyperService::new(routes);
     let routes = service_fn(move |mut request| {
         request.extensions_mut().insert(Arc::clone(&agent));
@@ -136,4 +145,26 @@ async fn grpc(stream: Rewind<Stream>, routes: Routes, context: &Context) -> io::
         }
     };
     served.map_err(io::Error::other)
+}
+
+/// Somebody who is connected, for as long as this is held.
+struct Here<'a> {
+    agents: &'a Registry,
+    id: u64,
+}
+
+impl<'a> Here<'a> {
+    fn new(agents: &'a Registry, agent: &Arc<Agent>) -> Self {
+        agents.add(agent);
+        Self {
+            agents,
+            id: agent.id(),
+        }
+    }
+}
+
+impl Drop for Here<'_> {
+    fn drop(&mut self) {
+        self.agents.remove(self.id);
+    }
 }

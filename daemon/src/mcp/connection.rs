@@ -3,26 +3,42 @@
 //! Every request that is begun ends in exactly one way: an answer, an error, or the end of the
 //! connection, which tells requests that were never written from those that were.
 
+mod listen;
+mod news;
+mod questions;
+mod waiting;
+
+pub use listen::{Heard, Listening};
+pub use news::{CallEvent, LogMessage, Progress};
+pub use waiting::Waiting;
+
 use super::{
+    changes::Changes,
     envelope::{self, EnvelopeError, Incoming, RpcError},
-    outgoing,
+    level::Level,
+    offers::Offers,
+    outgoing::{self, Ask, Meta, Modern},
+    revision::Revision,
+    subscriptions::Subscriptions,
 };
-use crate::transport::{
-    lines::Line,
-    outbox::{Frame, Outbox, PushError},
+use crate::{
+    agent::{Agent, Answers},
+    transport::{
+        lines::Line,
+        outbox::{Frame, Outbox, PushError},
+    },
 };
 use bytes::Bytes;
 use nexus_proto::reason::{Failure, Reason};
 use parking_lot::Mutex;
-use serde::Deserialize;
+use questions::Questions;
 use std::{
-    collections::HashMap,
-    pin::Pin,
+    collections::{HashMap, HashSet},
+    fmt,
     sync::{
-        Arc,
+        Arc, LazyLock, OnceLock, Weak,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    task::{Context, Poll, ready},
     time::Duration,
 };
 use tokio::{
@@ -36,8 +52,9 @@ const SEARCHED: usize = 4096;
 /// More lines in a row that are no messages are not a banner: the program does not speak MCP.
 const MAX_NOISE: u64 = 100;
 
-/// What only an agent can answer, not a go-between.
-const AGENTS_QUESTIONS: [&str; 3] = ["sampling/createMessage", "elicitation/create", "roots/list"];
+/// What a modern server is told of our own requests: all that can be passed on, so that no list is shorter
+/// than it might be.
+static ALL_ANSWERS: LazyLock<String> = LazyLock::new(|| Answers::ALL.declaration());
 
 /// What came of a request.
 pub type Reply = Result<Bytes, CallError>;
@@ -59,17 +76,83 @@ pub enum CallError {
     Malformed(String),
 }
 
-/// How far a call has come.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Progress {
-    /// Grows from event to event.
-    pub progress: f64,
-    /// What it grows to.
-    #[serde(default)]
-    pub total: Option<f64>,
-    /// A word for people.
-    #[serde(default)]
-    pub message: Option<String>,
+impl CallError {
+    /// What whoever asked is told. `what` was asked, in words for people.
+    pub fn into_failure(self, what: &str) -> Failure {
+        let maybe = |failure: Failure| failure.with(|details| details.maybe_executed = true);
+        match self {
+            Self::Rpc(error) => Failure::new(Reason::ServerError, error.message).with(|details| {
+                details.rpc_code = Some(error.code);
+                if !error.data.is_empty() {
+                    details.rpc_data = Some(String::from_utf8_lossy(&error.data).into_owned());
+                }
+            }),
+            Self::NotSent(cause) => (*cause).clone(),
+            Self::Lost(cause) => maybe(Failure {
+                reason: cause.reason,
+                message: format!("{what} was lost: {}", cause.message),
+                details: cause.details.clone(),
+            }),
+            Self::Overloaded => {
+                let message =
+                    format!("{what} cannot be sent: too much waits to be read by the server");
+                Failure::new(Reason::Overloaded, message)
+            }
+            Self::TooLarge(length) => {
+                let limit = super::MAX_MESSAGE;
+                let message = format!(
+                    "the answer to {what} is too large: {length} bytes, the limit is {limit}"
+                );
+                maybe(Failure::new(Reason::TooLarge, message))
+            }
+            Self::Malformed(wrong) => {
+                let message = format!("the answer to {what} is {wrong}");
+                maybe(Failure::new(Reason::ProtocolError, message))
+            }
+        }
+    }
+}
+
+/// What was agreed with a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// The revision that is spoken.
+    pub revision: Revision,
+    /// What the server can do.
+    pub offers: Offers,
+}
+
+/// What a connection has around it.
+pub struct Host {
+    /// The name of the server.
+    pub server: String,
+    /// Set when the server puts a question to its client that only an agent could answer, in a call.
+    pub asks: Arc<AtomicBool>,
+    /// Whose the process is, if it is one agent's alone.
+    pub owner: Option<Weak<Agent>>,
+    /// Who wants to know which resources change.
+    pub subscriptions: Arc<Subscriptions>,
+    /// Where goes what the server logs for its client.
+    pub log: Box<dyn Fn(&LogMessage) + Send + Sync>,
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host")
+            .field("server", &self.server)
+            .finish_non_exhaustive()
+    }
+}
+
+/// On whose behalf something is asked, and what is wanted besides the answer.
+#[derive(Debug)]
+pub struct OnBehalf {
+    /// Whose.
+    pub agent: Arc<Agent>,
+    /// Where progress and log messages are told.
+    pub events: Option<mpsc::Sender<CallEvent>>,
+    /// The least urgent log messages that are wanted.
+    pub log_level: Option<Level>,
 }
 
 /// A live connection.
@@ -77,9 +160,17 @@ pub struct Progress {
 pub struct Connection {
     /// What is to be written.
     pub outbox: Outbox,
-    /// Rung when the server says that its tools have changed.
-    pub tools_changed: Notify,
+    /// The lists that the server says have changed.
+    pub changes: Changes,
+    host: Host,
+    terms: OnceLock<Terms>,
     table: Mutex<Table>,
+    /// Rung when a request has ended: whose a question is may be plain now.
+    settled: Notify,
+    questions: Questions,
+    listens: Mutex<HashMap<u64, mpsc::Sender<Heard>>>,
+    /// The least urgent log messages that the server was told to send.
+    level: Mutex<Option<Level>>,
     /// Rung when nothing is pending after new requests have been refused.
     drained: Notify,
     last_id: AtomicU64,
@@ -91,13 +182,13 @@ pub struct Connection {
     born: Instant,
     /// When a call last began or ended, in milliseconds after `born`.
     last_call: AtomicU64,
-    /// Set when the server puts a question to its client that only an agent could answer.
-    asks: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Default)]
 struct Table {
     pending: HashMap<u64, Pending>,
+    /// Requests whose answers nobody waits for any more, though the server was not told. There are few.
+    forgotten: HashSet<u64>,
     /// Why no new requests are taken.
     closed: Option<Arc<Failure>>,
 }
@@ -106,18 +197,22 @@ struct Table {
 struct Pending {
     reply: oneshot::Sender<Reply>,
     /// It is a call, not a question of our own: the server is used.
-    is_call: bool,
-    progress: Option<mpsc::Sender<Progress>>,
+    call: Option<OnBehalf>,
 }
 
 impl Connection {
-    /// A connection to a process that was just started. `asks` is set once the server asks its client
-    /// something.
-    pub fn new(asks: Arc<AtomicBool>) -> Self {
+    /// A connection to a process that was just started.
+    pub fn new(host: Host) -> Self {
         Self {
             outbox: Outbox::default(),
-            tools_changed: Notify::new(),
+            changes: Changes::default(),
+            host,
+            terms: OnceLock::new(),
             table: Mutex::default(),
+            settled: Notify::new(),
+            questions: Questions::default(),
+            listens: Mutex::default(),
+            level: Mutex::default(),
             drained: Notify::new(),
             last_id: AtomicU64::new(0),
             oddities: AtomicU64::new(0),
@@ -126,27 +221,109 @@ impl Connection {
             received: AtomicU64::new(0),
             born: Instant::now(),
             last_call: AtomicU64::new(0),
-            asks,
         }
     }
 
-    /// Sends a request. `params` is JSON text, empty for none.
-    pub fn request(self: &Arc<Self>, method: &str, params: &[u8]) -> Result<Waiting, CallError> {
-        self.begin(false, None, |id| outgoing::request(id, method, params))
+    /// What was agreed with the server; `None` before that.
+    pub fn terms(&self) -> Option<Terms> {
+        self.terms.get().copied()
     }
 
-    /// Calls a tool. `arguments` is JSON text, empty for none.
-    pub fn call_tool(
+    /// It was agreed on this.
+    pub fn agree(&self, terms: Terms) {
+        let _ = self.terms.set(terms);
+    }
+
+    fn is_modern(&self) -> bool {
+        self.terms
+            .get()
+            .is_some_and(|terms| terms.revision.is_modern())
+    }
+
+    /// Asks something of our own.
+    pub fn ask(self: &Arc<Self>, ask: &Ask<'_>) -> Result<Waiting, CallError> {
+        self.ask_as(self.is_modern(), ask)
+    }
+
+    /// The same before anything is agreed on.
+    pub fn ask_as(self: &Arc<Self>, modern: bool, ask: &Ask<'_>) -> Result<Waiting, CallError> {
+        let meta = Meta {
+            progress: false,
+            modern: modern.then(|| Modern {
+                capabilities: ALL_ANSWERS.as_bytes(),
+                log_level: None,
+            }),
+        };
+        self.begin(None, |id| outgoing::request(id, ask, &meta))
+    }
+
+    /// Asks something that an agent wants to know, or to have done.
+    pub fn ask_for(
         self: &Arc<Self>,
-        tool: &str,
-        arguments: &[u8],
-        progress: Option<mpsc::Sender<Progress>>,
+        ask: &Ask<'_>,
+        behalf: OnBehalf,
     ) -> Result<Waiting, CallError> {
-        let wants_progress = progress.is_some();
+        let modern = self.is_modern();
+        if !modern && let Some(level) = behalf.log_level {
+            self.lower_level(level);
+        }
+        let capabilities = if modern {
+            behalf.agent.declaration()
+        } else {
+            Bytes::new()
+        };
+        let meta = Meta {
+            progress: behalf.events.is_some(),
+            modern: modern.then(|| Modern {
+                capabilities: &capabilities,
+                log_level: least(behalf.log_level, *self.level.lock()),
+            }),
+        };
         self.stamp();
-        self.begin(true, progress, |id| {
-            outgoing::tool_call(id, tool, arguments, wants_progress)
+        self.begin(Some(behalf), |id| outgoing::request(id, ask, &meta))
+    }
+
+    /// Asks whether the server lives.
+    pub fn probe(self: &Arc<Self>) -> Result<Waiting, CallError> {
+        let method = if self.is_modern() {
+            "server/discover"
+        } else {
+            "ping"
+        };
+        self.ask(&Ask {
+            method,
+            params: &[],
         })
+    }
+
+    /// Says how much the server is to log. A modern one is told so with every request.
+    pub fn set_level(self: &Arc<Self>, level: Level) {
+        *self.level.lock() = Some(level);
+        self.tell_level(level);
+    }
+
+    /// The same, unless it logs that much already.
+    fn lower_level(self: &Arc<Self>, level: Level) {
+        {
+            let mut told = self.level.lock();
+            if told.is_some_and(|told| told <= level) {
+                return;
+            }
+            *told = Some(level);
+        }
+        self.tell_level(level);
+    }
+
+    fn tell_level(self: &Arc<Self>, level: Level) {
+        let logs = self.terms.get().is_some_and(|terms| terms.offers.logging);
+        if logs && !self.is_modern() {
+            let ask = Ask {
+                method: "logging/setLevel",
+                params: &[("level", outgoing::Param::Text(level.as_str()))],
+            };
+            // Whether it obeys shows in what it logs.
+            drop(self.ask(&ask).map(Waiting::quietly));
+        }
     }
 
     /// Sends news.
@@ -216,6 +393,8 @@ impl Connection {
             self.ring_if_drained(&table);
             pending
         };
+        self.questions.end();
+        self.listens.lock().clear();
         let unsent = self.outbox.close();
         for (id, pending) in pending {
             let cause = Arc::clone(cause);
@@ -229,15 +408,15 @@ impl Connection {
     }
 
     /// Takes a line from the server.
-    pub fn receive(&self, line: Line) {
+    pub fn receive(self: &Arc<Self>, line: Line) {
         match line {
-            Line::Whole(line) => match envelope::parse(&line) {
-                Ok(message) => {
-                    self.received.fetch_add(1, Ordering::Relaxed);
-                    self.noise_in_a_row.store(0, Ordering::Relaxed);
-                    self.dispatch(message);
+            Line::Whole(line) => match envelope::batch(&line) {
+                None => self.receive_message(&line),
+                Some(messages) => {
+                    for message in messages {
+                        self.receive_message(&message);
+                    }
                 }
-                Err(error) => self.spoiled(&line, &error),
             },
             Line::Oversized { head, tail, length } => {
                 let found = envelope::salvage_id(&head, &tail);
@@ -246,13 +425,23 @@ impl Connection {
         }
     }
 
+    fn receive_message(self: &Arc<Self>, message: &Bytes) {
+        match envelope::parse(message) {
+            Ok(message) => {
+                self.received.fetch_add(1, Ordering::Relaxed);
+                self.noise_in_a_row.store(0, Ordering::Relaxed);
+                self.dispatch(message);
+            }
+            Err(error) => self.spoiled(message, &error),
+        }
+    }
+
     fn begin(
         self: &Arc<Self>,
-        is_call: bool,
-        progress: Option<mpsc::Sender<Progress>>,
+        call: Option<OnBehalf>,
         frame: impl FnOnce(u64) -> Bytes,
     ) -> Result<Waiting, CallError> {
-        let id = self.last_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = self.next_id();
         let bytes = frame(id);
         let (reply, answer) = oneshot::channel();
         {
@@ -260,19 +449,9 @@ impl Connection {
             if let Some(cause) = &table.closed {
                 return Err(CallError::NotSent(Arc::clone(cause)));
             }
-            let pending = Pending {
-                reply,
-                is_call,
-                progress,
-            };
-            table.pending.insert(id, pending);
+            table.pending.insert(id, Pending { reply, call });
         }
-        let waiting = Waiting {
-            connection: Arc::clone(self),
-            id,
-            answer,
-            settled: false,
-        };
+        let waiting = Waiting::new(Arc::clone(self), id, answer);
         match self.outbox.push(Frame {
             id: Some(id),
             bytes,
@@ -290,48 +469,17 @@ impl Connection {
         }
     }
 
-    fn dispatch(&self, message: Incoming) {
-        match message {
-            Incoming::Response { id, outcome } => {
-                self.settle_or_count(Some(id), || outcome.map_err(CallError::Rpc));
-            }
-            Incoming::Request { id, method } => self.send(match method.as_str() {
-                "ping" => outgoing::response(&id, b"{}"),
-                method => {
-                    if AGENTS_QUESTIONS.contains(&method) {
-                        self.asks.store(true, Ordering::Relaxed);
-                    }
-                    outgoing::error_response(&id, -32601, "Method not found")
-                }
-            }),
-            Incoming::Notification { method, params } => match method.as_str() {
-                "notifications/progress" => self.progress(&params),
-                "notifications/tools/list_changed" => self.tools_changed.notify_one(),
-                _ => {}
-            },
-        }
+    fn next_id(&self) -> u64 {
+        self.last_id.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    fn progress(&self, params: &[u8]) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Params {
-            progress_token: u64,
-            #[serde(flatten)]
-            progress: Progress,
-        }
-        let Ok(params) = serde_json::from_slice::<Params>(params) else {
-            return self.odd();
-        };
-        let table = self.table.lock();
-        match table.pending.get(&params.progress_token) {
-            Some(Pending {
-                progress: Some(to), ..
-            }) => {
-                // A caller that reads too slowly misses some: what comes later says more.
-                let _ = to.try_send(params.progress);
+    fn dispatch(self: &Arc<Self>, message: Incoming) {
+        match message {
+            Incoming::Response { id, outcome } => {
+                self.answered(id, outcome);
             }
-            _ => self.odd(),
+            Incoming::Request { id, method, params } => self.asked(id, method, params),
+            Incoming::Notification { method, params } => self.told(&method, &params),
         }
     }
 
@@ -358,17 +506,28 @@ impl Connection {
         self.settle_or_count(id, || Err(CallError::Malformed(error.to_string())));
     }
 
+    fn answered(&self, id: u64, outcome: Result<Bytes, RpcError>) {
+        match self.remove(id) {
+            Some(pending) => self.settle(pending, outcome.map_err(CallError::Rpc)),
+            None if self.listen_ended(id, outcome.err().map(|error| error.message)) => {}
+            None if self.table.lock().forgotten.remove(&id) => {}
+            None => self.odd(),
+        }
+    }
+
     /// Gives a request its outcome. Late, repeated and unknown answers are dropped and counted.
     fn settle_or_count(&self, id: Option<u64>, reply: impl FnOnce() -> Reply) {
         match id.and_then(|id| self.remove(id)) {
-            Some(pending) => {
-                if pending.is_call {
-                    self.stamp();
-                }
-                let _ = pending.reply.send(reply());
-            }
+            Some(pending) => self.settle(pending, reply()),
             None => self.odd(),
         }
+    }
+
+    fn settle(&self, pending: Pending, reply: Reply) {
+        if pending.call.is_some() {
+            self.stamp();
+        }
+        let _ = pending.reply.send(reply);
     }
 
     /// The server is being used now.
@@ -381,6 +540,8 @@ impl Connection {
         let mut table = self.table.lock();
         let pending = table.pending.remove(&id);
         self.ring_if_drained(&table);
+        drop(table);
+        self.settled.notify_waiters();
         pending
     }
 
@@ -399,6 +560,12 @@ impl Connection {
         let _ = self.outbox.push(Frame { id: None, bytes });
     }
 
+    fn forget(&self, id: u64) {
+        if self.remove(id).is_some() {
+            self.table.lock().forgotten.insert(id);
+        }
+    }
+
     fn abandon(&self, id: u64) {
         if self.remove(id).is_none() || self.outbox.take_back(id) {
             return;
@@ -408,201 +575,13 @@ impl Connection {
     }
 }
 
-/// A request that has been sent. Dropping it cancels the request.
-#[derive(Debug)]
-pub struct Waiting {
-    connection: Arc<Connection>,
-    id: u64,
-    answer: oneshot::Receiver<Reply>,
-    settled: bool,
-}
-
-impl Future for Waiting {
-    type Output = Reply;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Reply> {
-        let reply = ready!(Pin::new(&mut self.answer).poll(cx));
-        self.settled = true;
-        // The sender is only ever dropped by sending: `end` comes before the connection goes.
-        Poll::Ready(reply.unwrap_or_else(|_| {
-            let cause = Failure::new(Reason::Internal, "the connection went away");
-            Err(CallError::Lost(Arc::new(cause)))
-        }))
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if !self.settled {
-            self.connection.abandon(self.id);
-        }
+/// The less urgent of two levels.
+fn least(one: Option<Level>, other: Option<Level>) -> Option<Level> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::Value;
-
-    fn connection() -> Arc<Connection> {
-        Arc::new(Connection::new(Arc::default()))
-    }
-
-    fn cause() -> Arc<Failure> {
-        Arc::new(Failure::new(Reason::ServerExited, "exit code 7"))
-    }
-
-    fn line(text: &str) -> Line {
-        Line::Whole(Bytes::copy_from_slice(text.as_bytes()))
-    }
-
-    async fn written(connection: &Connection) -> Vec<Value> {
-        let mut batch = Vec::new();
-        connection.outbox.next_batch(100, &mut batch).await;
-        let read = |frame: &Frame| serde_json::from_slice(&frame.bytes).unwrap();
-        batch.iter().map(read).collect()
-    }
-
-    #[tokio::test]
-    async fn answers_find_their_callers_in_any_order() {
-        let connection = connection();
-        let first = connection.request("a", b"").unwrap();
-        let second = connection.request("b", b"").unwrap();
-        connection.receive(line(r#"{"id":2,"result":"two"}"#));
-        connection.receive(line(r#"{"id":1,"result":"one"}"#));
-        assert_eq!(first.await.unwrap(), "\"one\"");
-        assert_eq!(second.await.unwrap(), "\"two\"");
-        assert_eq!(connection.in_flight(), 0);
-    }
-
-    #[tokio::test]
-    async fn repeated_unknown_and_strange_answers_are_dropped_and_counted() {
-        let connection = connection();
-        let call = connection.request("a", b"").unwrap();
-        for text in [
-            r#"{"id":99,"result":{}}"#,
-            r#"{"id":"1","result":{}}"#,
-            r#"{"id":null,"result":{}}"#,
-            "npm warn deprecated",
-        ] {
-            connection.receive(line(text));
-        }
-        connection.receive(line(r#"{"id":1,"result":"first"}"#));
-        connection.receive(line(r#"{"id":1,"result":"second"}"#));
-        assert_eq!(call.await.unwrap(), "\"first\"");
-        assert_eq!((connection.oddities(), connection.noise()), (4, 1));
-    }
-
-    #[tokio::test]
-    async fn the_end_tells_what_was_written_from_what_was_not() {
-        let connection = connection();
-        let sent = connection.request("a", b"").unwrap();
-        written(&connection).await;
-        let unsent = connection.request("b", b"").unwrap();
-        connection.end(&cause());
-        assert!(matches!(sent.await, Err(CallError::Lost(_))));
-        assert!(matches!(unsent.await, Err(CallError::NotSent(_))));
-        let late = connection.request("c", b"").map(|_| ());
-        assert!(matches!(late, Err(CallError::NotSent(_))));
-    }
-
-    #[tokio::test]
-    async fn a_caller_that_goes_away_cancels_what_was_written_and_takes_back_what_was_not() {
-        let connection = connection();
-        let sent = connection.request("a", b"").unwrap();
-        written(&connection).await;
-        drop(sent);
-        drop(connection.request("b", b"").unwrap());
-        let news = written(&connection).await;
-        assert_eq!(news.len(), 1, "{news:?}");
-        assert_eq!(news[0]["method"], "notifications/cancelled");
-        assert_eq!(news[0]["params"]["requestId"], 1);
-        connection.receive(line(r#"{"id":1,"result":"late"}"#));
-        assert_eq!(connection.oddities(), 1);
-    }
-
-    #[tokio::test]
-    async fn a_line_that_cannot_be_kept_fails_its_own_call_only() {
-        let connection = connection();
-        let large = connection.request("a", b"").unwrap();
-        let spoiled = connection.request("b", b"").unwrap();
-        let good = connection.request("c", b"").unwrap();
-        connection.receive(Line::Oversized {
-            head: Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":{"#),
-            tail: Bytes::from_static(b"}}"),
-            length: 1 << 30,
-        });
-        connection.receive(Line::Whole(Bytes::from_static(
-            b"{\"id\":2,\"result\":{\"text\":\"\xff\"}}",
-        )));
-        connection.receive(line(r#"{"id":3,"result":{}}"#));
-        assert!(matches!(large.await, Err(CallError::TooLarge(_))));
-        assert!(matches!(spoiled.await, Err(CallError::Malformed(_))));
-        assert!(good.await.is_ok());
-    }
-
-    #[tokio::test]
-    async fn progress_reaches_its_own_call_and_no_other() {
-        let connection = connection();
-        let (to, mut from) = mpsc::channel(4);
-        let call = connection.call_tool("t", b"{}", Some(to)).unwrap();
-        let _other = connection.call_tool("t", b"{}", None).unwrap();
-        for token in ["1", "2", "99", "\"1\""] {
-            connection.receive(line(&format!(
-                r#"{{"method":"notifications/progress","params":{{"progressToken":{token},"progress":0.5,"total":1}}}}"#
-            )));
-        }
-        assert_eq!(from.try_recv().unwrap().total, Some(1.0));
-        assert!(from.try_recv().is_err());
-        drop(call);
-    }
-
-    #[tokio::test]
-    async fn a_question_of_the_servers_is_answered() {
-        let connection = connection();
-        connection.receive(line(r#"{"id":"p","method":"ping"}"#));
-        connection.receive(line(r#"{"id":8,"method":"sampling/createMessage"}"#));
-        let answers = written(&connection).await;
-        assert_eq!(answers[0]["result"], serde_json::json!({}));
-        assert_eq!(answers[1]["error"]["code"], -32601);
-        assert!(connection.asks.load(Ordering::Relaxed));
-    }
-
-    #[tokio::test]
-    async fn a_banner_is_forgiven_and_a_flood_of_noise_is_not() {
-        let connection = connection();
-        for _ in 0..3 {
-            for _ in 0..MAX_NOISE {
-                connection.receive(line("npm warn deprecated"));
-            }
-            assert!(!connection.is_only_noise());
-            connection.receive(line(r#"{"method":"notifications/message"}"#));
-        }
-        for _ in 0..=MAX_NOISE {
-            connection.receive(line("npm warn deprecated"));
-        }
-        assert!(connection.is_only_noise());
-    }
-
-    #[tokio::test]
-    async fn one_that_retires_takes_nothing_new_and_finishes_what_it_has() {
-        let connection = connection();
-        let call = connection.request("a", b"").unwrap();
-        assert!(!connection.retire_if_idle(&cause()));
-        connection.retire(&cause());
-        let late = connection.request("b", b"").map(|_| ());
-        assert!(matches!(late, Err(CallError::NotSent(_))));
-        let mut drained = std::pin::pin!(connection.drained());
-        assert!(futures_util::poll!(&mut drained).is_pending());
-        connection.receive(line(r#"{"id":1,"result":"one"}"#));
-        drained.await;
-        assert_eq!(call.await.unwrap(), "\"one\"");
-    }
-
-    #[tokio::test]
-    async fn one_that_retires_idle_is_drained_at_once() {
-        let connection = connection();
-        connection.retire(&cause());
-        connection.drained().await;
-    }
-}
+mod tests;

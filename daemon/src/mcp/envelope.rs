@@ -22,6 +22,8 @@ pub enum Incoming {
         id: Bytes,
         /// What it asks for.
         method: String,
+        /// JSON text; empty if there is none.
+        params: Bytes,
     },
     /// News that needs no answer.
     Notification {
@@ -52,9 +54,6 @@ pub enum EnvelopeError {
     /// Not JSON, or not of the form of JSON-RPC.
     #[error("not a JSON-RPC message")]
     Malformed(#[from] serde_json::Error),
-    /// A JSON-RPC batch: they were removed from MCP in 2025-06-18.
-    #[error("a batch, which MCP does not have")]
-    Batch,
     /// A response with an id that we never gave.
     #[error("a response with an id that is not ours")]
     ForeignId,
@@ -86,10 +85,21 @@ struct ErrorBody<'a> {
     data: Option<&'a RawValue>,
 }
 
-/// Reads the envelope of a line.
+/// The messages of a batch, if the line is one. Only one revision had them, and its servers live on.
+pub fn batch(line: &Bytes) -> Option<Vec<Bytes>> {
+    if line.trim_ascii_start().first() != Some(&b'[') {
+        return None;
+    }
+    let messages: Vec<&RawValue> = serde_json::from_slice(line).ok()?;
+    let slice = |raw: &RawValue| line.slice_ref(raw.get().as_bytes());
+    Some(messages.into_iter().map(slice).collect())
+}
+
+/// Reads the envelope of a message.
 pub fn parse(line: &Bytes) -> Result<Incoming, EnvelopeError> {
-    if line.first() == Some(&b'[') {
-        return Err(EnvelopeError::Batch);
+    // Serde would take the elements of an array for the members of an object.
+    if line.trim_ascii_start().first() == Some(&b'[') {
+        return Err(EnvelopeError::Shapeless);
     }
     // Checked once for the whole line: what it holds is text to everybody after us.
     let text = std::str::from_utf8(line)?;
@@ -101,6 +111,7 @@ pub fn parse(line: &Bytes) -> Result<Incoming, EnvelopeError> {
         (Some(method), Some(id)) => Ok(Incoming::Request {
             id: slice(Some(id)),
             method: method.into_owned(),
+            params: slice(envelope.params),
         }),
         (Some(method), None) => Ok(Incoming::Notification {
             method: method.into_owned(),
@@ -188,6 +199,22 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_is_its_messages() {
+        let line = Bytes::from_static(br#" [{"id":1,"result":{"a": 1}}, {"method":"x"}]"#);
+        let messages = batch(&line).unwrap();
+        assert_eq!(
+            messages,
+            [&br#"{"id":1,"result":{"a": 1}}"#[..], br#"{"method":"x"}"#]
+        );
+        assert_eq!(batch(&Bytes::from_static(b"{}")), None);
+        assert_eq!(batch(&Bytes::from_static(b"[1")), None);
+        assert!(matches!(
+            of("[1,\"x\",null]"),
+            Err(EnvelopeError::Shapeless)
+        ));
+    }
+
+    #[test]
     fn an_error_keeps_its_data() {
         let message = of(r#"{"id":1,"error":{"code":-32602,"message":"no","data":[1]}}"#).unwrap();
         let Incoming::Response {
@@ -227,7 +254,8 @@ mod tests {
             request,
             Incoming::Request {
                 id: Bytes::from_static(b"\"x\""),
-                method: "roots/list".into()
+                method: "roots/list".into(),
+                params: Bytes::new(),
             }
         );
         let news = of(r#"{"method":"notifications/progress","params":{"p":1}}"#).unwrap();

@@ -1,40 +1,147 @@
 //! Messages to a server, put together from text that is JSON already. Pure.
 
+use super::{level::Level, revision::Revision};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use serde::Serialize;
 
-/// A request. `params` is JSON text.
-pub fn request(id: u64, method: &str, params: &[u8]) -> Bytes {
-    let mut out = start(method.len() + params.len() + 64);
+/// Who we are, as servers are told it: a JSON object.
+pub const CLIENT_INFO: &[u8] = concat!(
+    "{\"name\":\"nexus\",\"title\":\"Nexus\",\"version\":\"",
+    env!("CARGO_PKG_VERSION"),
+    "\"}"
+)
+.as_bytes();
+
+/// A request: its method, and the members of its `params`.
+#[derive(Debug, Clone, Copy)]
+pub struct Ask<'a> {
+    /// The method.
+    pub method: &'static str,
+    /// In this order. What is empty is left out.
+    pub params: &'a [(&'static str, Param<'a>)],
+}
+
+/// One member of the `params` of a request.
+#[derive(Debug, Clone, Copy)]
+pub enum Param<'a> {
+    /// A string.
+    Text(&'a str),
+    /// JSON text, carried as it is but for its ends of line.
+    Json(&'a [u8]),
+}
+
+/// What goes with a request besides its params.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Meta<'a> {
+    /// Progress is wanted.
+    pub progress: bool,
+    /// What modern servers are told with every request.
+    pub modern: Option<Modern<'a>>,
+}
+
+/// What modern servers are told with every request.
+#[derive(Debug, Clone, Copy)]
+pub struct Modern<'a> {
+    /// What the caller can be asked: a JSON object.
+    pub capabilities: &'a [u8],
+    /// The least urgent log messages that are wanted.
+    pub log_level: Option<Level>,
+}
+
+/// A request.
+pub fn request(id: u64, ask: &Ask<'_>, meta: &Meta<'_>) -> Bytes {
+    let size: usize = ask
+        .params
+        .iter()
+        .map(|(name, param)| name.len() + param.size())
+        .sum();
+    let mut out = start(ask.method.len() + size + if meta.modern.is_some() { 512 } else { 128 });
     out.extend_from_slice(b",\"id\":");
     put_number(&mut out, id);
-    put_method(&mut out, method);
-    if !params.is_empty() {
-        out.extend_from_slice(b",\"params\":");
-        put_line(&mut out, params);
+    put_method(&mut out, ask.method);
+    let mut params = Members::new(b",\"params\":");
+    for (name, param) in ask.params {
+        match param {
+            Param::Json(json) if json.is_empty() => {}
+            Param::Json(json) => {
+                params.name(&mut out, name);
+                put_line(&mut out, json);
+            }
+            Param::Text(text) => {
+                params.name(&mut out, name);
+                put_json(&mut out, *text);
+            }
+        }
     }
+    if meta.progress || meta.modern.is_some() {
+        params.name(&mut out, "_meta");
+        put_meta(&mut out, id, meta);
+    }
+    params.end(&mut out);
     end(out)
 }
 
-/// A call of a tool. `arguments` is JSON text, carried as it is but for its ends of line.
-pub fn tool_call(id: u64, tool: &str, arguments: &[u8], progress: bool) -> Bytes {
-    let mut out = start(tool.len() + arguments.len() + 128);
-    out.extend_from_slice(b",\"id\":");
-    put_number(&mut out, id);
-    out.extend_from_slice(b",\"method\":\"tools/call\",\"params\":{\"name\":");
-    put_json(&mut out, tool);
-    if !arguments.is_empty() {
-        out.extend_from_slice(b",\"arguments\":");
-        put_line(&mut out, arguments);
-    }
-    if progress {
+fn put_meta(out: &mut BytesMut, id: u64, meta: &Meta<'_>) {
+    let mut members = Members::new(b"");
+    if meta.progress {
         // The token is our own: two agents that use the same one are never mixed up.
-        out.extend_from_slice(b",\"_meta\":{\"progressToken\":");
-        put_number(&mut out, id);
-        out.put_u8(b'}');
+        members.name(out, "progressToken");
+        put_number(out, id);
     }
-    out.put_u8(b'}');
-    end(out)
+    if let Some(modern) = &meta.modern {
+        members.name(out, "io.modelcontextprotocol/protocolVersion");
+        put_json(out, Revision::MODERN.as_str());
+        members.name(out, "io.modelcontextprotocol/clientCapabilities");
+        out.extend_from_slice(modern.capabilities);
+        members.name(out, "io.modelcontextprotocol/clientInfo");
+        out.extend_from_slice(CLIENT_INFO);
+        if let Some(level) = modern.log_level {
+            members.name(out, "io.modelcontextprotocol/logLevel");
+            put_json(out, level.as_str());
+        }
+    }
+    members.end(out);
+}
+
+impl Param<'_> {
+    fn size(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len() + 8,
+            Self::Json(json) => json.len() + 8,
+        }
+    }
+}
+
+/// A JSON object that is there only if it has members.
+struct Members {
+    before: &'static [u8],
+    begun: bool,
+}
+
+impl Members {
+    fn new(before: &'static [u8]) -> Self {
+        Self {
+            before,
+            begun: false,
+        }
+    }
+
+    fn name(&mut self, out: &mut BytesMut, name: &str) {
+        if std::mem::replace(&mut self.begun, true) {
+            out.put_u8(b',');
+        } else {
+            out.extend_from_slice(self.before);
+            out.put_u8(b'{');
+        }
+        put_json(out, name);
+        out.put_u8(b':');
+    }
+
+    fn end(self, out: &mut BytesMut) {
+        if self.begun {
+            out.put_u8(b'}');
+        }
+    }
 }
 
 /// News for the server. Without params there is no `params`: some servers are strict.
@@ -142,28 +249,67 @@ mod tests {
         serde_json::from_str(text).unwrap()
     }
 
+    fn call(tool: &str, arguments: &[u8], meta: &Meta<'_>) -> Bytes {
+        let params = [
+            ("name", Param::Text(tool)),
+            ("arguments", Param::Json(arguments)),
+        ];
+        let ask = Ask {
+            method: "tools/call",
+            params: &params,
+        };
+        request(7, &ask, meta)
+    }
+
     #[test]
     fn a_call_carries_its_arguments_as_they_are() {
-        let frame = tool_call(
-            7,
+        let progress = Meta {
+            progress: true,
+            modern: None,
+        };
+        let frame = call(
             "we\"ird",
             br#"{"n":123456789012345678901234567890}"#,
-            true,
+            &progress,
         );
-        assert!(
-            std::str::from_utf8(&frame)
-                .unwrap()
-                .contains("123456789012345678901234567890")
-        );
+        let text = std::str::from_utf8(&frame).unwrap();
+        assert!(text.contains("123456789012345678901234567890"));
         let message = read(&frame);
         assert_eq!(message["id"], 7);
         assert_eq!(message["params"]["name"], "we\"ird");
-        assert_eq!(message["params"]["_meta"]["progressToken"], 7);
+        assert_eq!(message["params"]["_meta"], json!({"progressToken": 7}));
+    }
+
+    #[test]
+    fn a_modern_server_is_told_everything_with_every_request() {
+        let meta = Meta {
+            progress: true,
+            modern: Some(Modern {
+                capabilities: b"{\"roots\":{}}",
+                log_level: Some(Level::Notice),
+            }),
+        };
+        let ask = Ask {
+            method: "server/discover",
+            params: &[],
+        };
+        let expected = json!({
+            "progressToken": 9,
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"roots": {}},
+            "io.modelcontextprotocol/clientInfo":
+                {"name": "nexus", "title": "Nexus", "version": env!("CARGO_PKG_VERSION")},
+            "io.modelcontextprotocol/logLevel": "notice",
+        });
+        assert_eq!(
+            read(&request(9, &ask, &meta))["params"],
+            json!({"_meta": expected})
+        );
     }
 
     #[test]
     fn pretty_printed_arguments_become_one_line() {
-        let message = read(&tool_call(1, "t", b"{\n  \"a\": \"x\\ny\"\r\n}", false));
+        let message = read(&call("t", b"{\n  \"a\": \"x\\ny\"\r\n}", &Meta::default()));
         assert_eq!(
             message["params"],
             json!({"name": "t", "arguments": {"a": "x\ny"}})
@@ -176,8 +322,12 @@ mod tests {
             read(&notification("notifications/initialized", b"")),
             json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
         );
+        let ping = Ask {
+            method: "ping",
+            params: &[],
+        };
         assert_eq!(
-            read(&request(1, "ping", b"")),
+            read(&request(1, &ping, &Meta::default())),
             json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})
         );
     }

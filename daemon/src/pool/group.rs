@@ -2,13 +2,15 @@
 
 use super::{
     gate::{Gate, Limits},
-    key::Key,
+    key::{Caller, Key, Whose},
     member::Member,
     server::Server,
     shelf::Shelf,
 };
 use crate::{
+    agent::Answers,
     config::{ServerConfig, Start},
+    mcp::subscriptions::Subscriptions,
     supervisor::{
         Common, Instance, InstanceSpec, lists::ListBoard, machine::Command, status::Readiness,
     },
@@ -29,6 +31,9 @@ const KEYED_IDLE_STOP: Duration = Duration::from_secs(30 * 60);
 pub(super) struct Group {
     pub(super) members: Vec<Arc<Member>>,
     pub(super) lists: Arc<ListBoard>,
+    pub(super) subscriptions: Arc<Subscriptions>,
+    /// Held by whoever has the lists asked for again.
+    pub(super) refreshing: tokio::sync::Mutex<()>,
     key: Key,
     /// The folder that they run in, if their config names none.
     folder: Option<PathBuf>,
@@ -37,24 +42,36 @@ pub(super) struct Group {
 }
 
 impl Group {
-    pub(super) fn new(server: &Server, key: &Key, project: Option<&Path>) -> Arc<Self> {
+    pub(super) fn new(server: &Server, key: &Key, caller: Option<&Caller>) -> Arc<Self> {
         let config = server.config();
+        let project = caller.and_then(|caller| caller.project.as_deref());
+        let owner = caller.filter(|_| matches!(key.whose, Whose::Agent(_)));
         // As if the agent had started it itself.
         let folder = project.filter(|folder| {
-            matches!(key, Key::Agent(_) | Key::Project(_))
+            matches!(key.whose, Whose::Agent(_) | Whose::Project(_))
                 && config.cwd.is_none()
                 && folder.is_dir()
         });
         let folder = folder.map(Path::to_owned);
-        let identity = config.identity(folder.as_deref(), key.secret());
+        let identity = config.identity(folder.as_deref(), &key.secret());
         let shelf = server.surroundings.shelf.as_ref();
         let kept = shelf.map(|shelf| shelf.read(&identity)).unwrap_or_default();
-        let lists = Arc::new(ListBoard::new(kept));
+        let lists = Arc::new(ListBoard::new(kept, Arc::clone(&server.asks)));
+        let subscriptions = Arc::new(Subscriptions::default());
+        // Whoever cannot be asked need not wait for others who can.
+        let one_agent = match key.answers {
+            Answers::NONE => Arc::default(),
+            _ => Arc::clone(&server.asks),
+        };
         let common = Common {
             limiter: Arc::clone(&server.surroundings.limiter),
             lists: Arc::clone(&lists),
             log: Arc::clone(&server.log),
             held: Arc::clone(&server.held),
+            answers: key.answers,
+            owner: owner.map(|caller| Arc::downgrade(&caller.agent)),
+            subscriptions: Arc::clone(&subscriptions),
+            level: Arc::clone(&server.level),
         };
         let member = |_| {
             let number = server.next_number();
@@ -70,12 +87,14 @@ impl Group {
                 key: key.clone(),
                 number,
                 instance,
-                gate: Gate::new(limits(&config), Arc::clone(lists.asks())),
+                gate: Gate::new(limits(&config), Arc::clone(&one_agent)),
             })
         };
         let group = Arc::new(Self {
             members: (0..config.replicas).map(member).collect(),
             lists,
+            subscriptions,
+            refreshing: tokio::sync::Mutex::default(),
             key: key.clone(),
             folder,
             identity: Mutex::new(identity),
@@ -139,7 +158,7 @@ impl Group {
     ) {
         if replace {
             // Another program: what the old one could do says nothing about it.
-            let identity = config.identity(self.folder.as_deref(), self.key.secret());
+            let identity = config.identity(self.folder.as_deref(), &self.key.secret());
             let kept = shelf.map(|shelf| shelf.read(&identity));
             *self.identity.lock() = identity;
             self.lists.replace(kept.unwrap_or_default());
@@ -219,8 +238,12 @@ fn instance_spec(config: &ServerConfig, key: &Key, folder: Option<&Path>) -> Ins
         spawn.cwd = Some(folder.to_owned());
     }
     let idle_stop = config.idle_stop.or(match key {
-        Key::Shared | Key::Agent(_) => None,
-        Key::Project(_) | Key::Credential(_) => Some(KEYED_IDLE_STOP),
+        _ if *key == Key::SHARED => None,
+        Key {
+            whose: Whose::Agent(_),
+            ..
+        } => None,
+        _ => Some(KEYED_IDLE_STOP),
     });
     InstanceSpec {
         name: config.name.clone(),
@@ -229,5 +252,6 @@ fn instance_spec(config: &ServerConfig, key: &Key, folder: Option<&Path>) -> Ins
         health: config.health,
         keep_alive: config.start == Start::Eager && idle_stop.is_none(),
         idle_stop,
+        needs_tools: config.fail_if_no_tools,
     }
 }

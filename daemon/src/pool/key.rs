@@ -1,52 +1,10 @@
 //! Who may share a process with whom.
 
-use crate::config::Sharing;
-use std::{
-    fmt,
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+use crate::{
+    agent::{Agent, Answers},
+    config::Sharing,
 };
-use tokio::sync::watch;
-
-/// One client, for as long as it is connected. When the last hold on it is dropped, the processes that
-/// are its own end.
-#[derive(Debug)]
-pub struct Agent {
-    id: u64,
-    present: watch::Sender<()>,
-}
-
-impl Agent {
-    /// A client that has just come.
-    pub fn new() -> Self {
-        static LAST: AtomicU64 = AtomicU64::new(0);
-        Self {
-            id: LAST.fetch_add(1, Ordering::Relaxed) + 1,
-            present: watch::channel(()).0,
-        }
-    }
-
-    /// Its number. No two clients of one daemon have the same.
-    pub fn id(&self) -> u64 {
-        self.id
-    }
-
-    /// Done when it has gone.
-    pub(super) fn gone(&self) -> impl Future<Output = ()> + Send + 'static {
-        let mut present = self.present.subscribe();
-        // Nothing is ever sent: the only change is the end.
-        async move { while present.changed().await.is_ok() {} }
-    }
-}
-
-impl Default for Agent {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+use std::{fmt, path::PathBuf, sync::Arc};
 
 /// What somebody shows to be let in. It is never printed.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -89,9 +47,18 @@ impl Caller {
 
 /// Which process of a server: those who have the same key share it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Key {
+pub struct Key {
+    /// Whose it is.
+    pub whose: Whose,
+    /// What those who use it can be asked. A legacy server is told so once, when it is started.
+    pub answers: Answers,
+}
+
+/// Whose a process is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Whose {
     /// Everybody's.
-    Shared,
+    Everybody,
     /// One agent's.
     Agent(u64),
     /// That of everybody in one folder.
@@ -101,35 +68,65 @@ pub enum Key {
 }
 
 impl Key {
+    /// The key of the process that all share.
+    pub const SHARED: Self = Self {
+        whose: Whose::Everybody,
+        answers: Answers::ALL,
+    };
+
     /// The key of a caller. Whoever does not tell what is asked for shares with nobody.
-    pub fn of(sharing: Sharing, caller: &Caller) -> Self {
-        let own = Self::Agent(caller.agent.id());
-        match sharing {
-            Sharing::Shared => Self::Shared,
+    ///
+    /// `asks`: the server has shown that it puts questions to its clients. Until then it is told that all
+    /// can be answered; from then on it is told the truth.
+    pub fn of(sharing: Sharing, caller: &Caller, asks: bool) -> Self {
+        let own = Whose::Agent(caller.agent.id());
+        let whose = match sharing {
+            Sharing::Shared => Whose::Everybody,
             Sharing::PerAgent => own,
-            Sharing::PerProject => caller.project.clone().map_or(own, Self::Project),
-            Sharing::PerCredential => caller.credential.clone().map_or(own, Self::Credential),
+            Sharing::PerProject => caller.project.clone().map_or(own, Whose::Project),
+            Sharing::PerCredential => caller.credential.clone().map_or(own, Whose::Credential),
+        };
+        let answers = if asks {
+            caller.agent.answers()
+        } else {
+            Answers::ALL
+        };
+        Self { whose, answers }
+    }
+
+    /// The same, of a process that was told that all can be answered.
+    pub(super) fn unaware(&self) -> Self {
+        Self {
+            answers: Answers::ALL,
+            ..self.clone()
         }
     }
-}
 
-impl Key {
-    /// What is only known to those who share the process, if that is so.
-    pub(super) fn secret(&self) -> &[u8] {
-        match self {
-            Self::Credential(Credential(shown)) => shown,
-            Self::Shared | Self::Agent(_) | Self::Project(_) => b"",
+    /// What is only known to those who share the process, or told to it, if that is so.
+    pub(super) fn secret(&self) -> Vec<u8> {
+        let mut secret = match &self.whose {
+            Whose::Credential(Credential(shown)) => shown.to_vec(),
+            Whose::Everybody | Whose::Agent(_) | Whose::Project(_) => Vec::new(),
+        };
+        if self.answers != Answers::ALL {
+            secret.extend_from_slice(self.answers.declaration().as_bytes());
         }
+        secret
     }
 }
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Shared => f.write_str("shared"),
-            Self::Agent(id) => write!(f, "agent {id}"),
-            Self::Project(path) => write!(f, "project {}", path.display()),
-            Self::Credential(_) => f.write_str("credential ***"),
+        match &self.whose {
+            Whose::Everybody => f.write_str("shared")?,
+            Whose::Agent(id) => write!(f, "agent {id}")?,
+            Whose::Project(path) => write!(f, "project {}", path.display())?,
+            Whose::Credential(_) => f.write_str("credential ***")?,
+        }
+        match self.answers {
+            Answers::ALL => Ok(()),
+            Answers::NONE => f.write_str(", cannot be asked"),
+            _ => f.write_str(", can be asked some things"),
         }
     }
 }
@@ -142,7 +139,7 @@ mod tests {
         Caller {
             project: project.map(PathBuf::from),
             credential: credential.map(|shown| Credential::new(shown.as_bytes())),
-            ..Caller::of(Arc::new(Agent::new()))
+            ..Caller::of(Arc::default())
         }
     }
 
@@ -151,7 +148,7 @@ mod tests {
         let one = caller(Some("/a"), Some("x"));
         let two = caller(Some("/a"), Some("y"));
         let three = caller(Some("/b"), Some("x"));
-        let same = |sharing, a, b| Key::of(sharing, a) == Key::of(sharing, b);
+        let same = |sharing, a, b| Key::of(sharing, a, false) == Key::of(sharing, b, false);
         assert!(same(Sharing::Shared, &one, &two));
         assert!(!same(Sharing::PerAgent, &one, &two));
         assert!(same(Sharing::PerAgent, &one, &one));
@@ -165,24 +162,35 @@ mod tests {
     fn whoever_tells_nothing_shares_with_nobody() {
         let (one, two) = (caller(None, None), caller(None, None));
         for sharing in [Sharing::PerProject, Sharing::PerCredential] {
-            assert_ne!(Key::of(sharing, &one), Key::of(sharing, &two));
+            assert_ne!(Key::of(sharing, &one, false), Key::of(sharing, &two, false));
         }
     }
 
     #[test]
     fn a_credential_is_never_printed() {
-        let key = Key::of(Sharing::PerCredential, &caller(None, Some("hunter2")));
+        let key = Key::of(
+            Sharing::PerCredential,
+            &caller(None, Some("hunter2")),
+            false,
+        );
         assert!(!format!("{key:?} {key}").contains("hunter2"));
     }
 
-    #[tokio::test]
-    async fn an_agent_is_gone_when_nobody_holds_it() {
-        let agent = Arc::new(Agent::new());
-        let mut gone = std::pin::pin!(agent.gone());
-        let held = Arc::clone(&agent);
-        drop(agent);
-        assert!(futures_util::poll!(&mut gone).is_pending());
-        drop(held);
-        gone.await;
+    #[test]
+    fn only_where_a_server_asks_does_it_matter_who_can_be_asked() {
+        let one = caller(None, None);
+        let (to, _from) = tokio::sync::mpsc::channel(1);
+        let hello = crate::agent::Hello {
+            answers: Answers::ALL,
+            ..crate::agent::Hello::default()
+        };
+        let two = caller(None, None);
+        two.agent.attach(crate::agent::Attachment::new(hello, to));
+        let key = |caller, asks| Key::of(Sharing::Shared, caller, asks);
+        assert_eq!(key(&one, false), key(&two, false));
+        assert_ne!(key(&one, true), key(&two, true));
+        assert_eq!(key(&two, true), Key::SHARED);
+        assert_eq!(key(&one, true).unaware(), Key::SHARED);
+        assert_ne!(key(&one, true).secret(), key(&two, true).secret());
     }
 }

@@ -2,14 +2,19 @@
 
 use super::{
     group::Group,
-    key::{Caller, Key},
+    key::{Caller, Key, Whose},
     member::{Admission, Member},
     shelf::Shelf,
     timings::Timings,
 };
 use crate::{
     config::{ServerConfig, Sharing, Start},
-    mcp::{connection::Connection, handshake::ToolList},
+    mcp::{
+        connection::Connection,
+        level::Level,
+        lists::{Kind, List},
+        subscriptions::Subscription,
+    },
     supervisor::{
         limiter::Limiter,
         lists::Lists,
@@ -19,7 +24,7 @@ use crate::{
     },
 };
 use nexus_proto::reason::{Failure, Reason};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use std::{
     collections::HashMap,
     sync::{
@@ -50,6 +55,10 @@ pub struct Server {
     pub(super) log: Arc<LogRing>,
     /// Calls do not start it: an operator has stopped it, or it is no longer configured.
     pub(super) held: Arc<AtomicBool>,
+    /// It puts questions to its clients.
+    pub(super) asks: Arc<AtomicBool>,
+    /// How much it is to log for its clients, if anybody has said so.
+    pub(super) level: Arc<Mutex<Option<Level>>>,
     removed: AtomicBool,
     config: RwLock<Arc<ServerConfig>>,
     groups: RwLock<HashMap<Key, Arc<Group>>>,
@@ -67,6 +76,8 @@ impl Server {
             surroundings,
             log: Arc::new(LogRing::new(log)),
             held: Arc::new(AtomicBool::new(false)),
+            asks: Arc::default(),
+            level: Arc::default(),
             removed: AtomicBool::new(false),
             config: RwLock::new(Arc::new(config)),
             groups: RwLock::default(),
@@ -75,8 +86,8 @@ impl Server {
             timings: Timings::new(),
         });
         if server.config().sharing == Sharing::Shared {
-            let group = Group::new(&server, &Key::Shared, None);
-            server.groups.write().insert(Key::Shared, group);
+            let group = Group::new(&server, &Key::SHARED, None);
+            server.groups.write().insert(Key::SHARED, group);
         }
         server
     }
@@ -109,19 +120,20 @@ impl Server {
 
     /// What it has told this caller of itself.
     pub fn lists_for(&self, caller: &Caller) -> Lists {
-        let key = self.key_of(caller);
-        let group = self.groups.read().get(&key).cloned();
+        let group = self.known_group(caller);
         group.map(|group| group.lists.now()).unwrap_or_default()
     }
 
-    /// Its tools as this caller sees them, as far as they are known: from memory, or from disk.
-    pub fn tools_for(&self, caller: &Caller) -> Option<Arc<ToolList>> {
-        self.group_for(caller).ok()?.lists.current().tools.clone()
+    /// One of its lists as this caller sees it, as far as it is known: from memory, or from disk.
+    pub fn list_for(&self, caller: &Caller, kind: Kind) -> Option<Arc<List>> {
+        let group = self.group_for_lists(caller).ok()?;
+        let lists = group.lists.current();
+        lists.of(kind).list.clone()
     }
 
     /// Whether a call of this caller's could be sent now.
     pub fn readiness_for(&self, caller: &Caller) -> Readiness {
-        let group = self.groups.read().get(&self.key_of(caller)).cloned();
+        let group = self.known_group(caller);
         match group.map_or(Readiness::Asleep, |group| group.readiness()) {
             Readiness::Asleep if self.is_held() => Readiness::Refused(self.stopped()),
             readiness => readiness,
@@ -153,7 +165,7 @@ impl Server {
         let mut members = self.members();
         if !held {
             // One that is somebody's own is started by its owner's next call.
-            members.retain(|member| member.key == Key::Shared || !member.is_at_rest());
+            members.retain(|member| member.key == Key::SHARED || !member.is_at_rest());
         }
         for member in &members {
             if member.instance.command(command).await == Outcome::Accepted {
@@ -174,9 +186,14 @@ impl Server {
         outcome
     }
 
-    /// Lists its tools again. A list that was lost with its process is asked for once more.
+    /// Asks for its lists again. What was lost with its process is asked for once more.
     pub async fn refresh(&self, caller: &Caller) -> Result<(), Failure> {
-        let group = self.group_for(caller)?;
+        let group = self.group_for_lists(caller)?;
+        let _turn = group.refreshing.lock().await;
+        self.refresh_group(&group).await
+    }
+
+    async fn refresh_group(&self, group: &Group) -> Result<(), Failure> {
         let member = group.pick();
         let mut again = true;
         loop {
@@ -186,7 +203,7 @@ impl Server {
                 Err(_) if std::mem::take(&mut again) && member.has_lost(&connection) => {}
                 Err(error) => {
                     let name = self.config().name.clone();
-                    let message = format!("the tools of {name:?} could not be listed: {error}");
+                    let message = format!("{name:?} could not be asked for its lists: {error}");
                     return Err(Failure::new(Reason::ProtocolError, message)
                         .with(|details| details.server = Some(name)));
                 }
@@ -194,32 +211,61 @@ impl Server {
         }
     }
 
-    /// Waits until its tools are known to this caller. It is started for that.
-    pub async fn introduced(&self, caller: &Caller) -> Result<(), Failure> {
-        let group = self.group_for(caller)?;
+    /// Waits until this list is known to this caller. The server is started for that.
+    pub async fn introduced(&self, caller: &Caller, kind: Kind) -> Result<(), Failure> {
+        let group = self.group_for_lists(caller)?;
         let mut lists = group.lists.subscribe();
-        if lists.borrow().tools.is_some() {
+        if lists.borrow().of(kind).list.is_some() {
             return Ok(());
         }
         let member = group.pick();
         let connection = member.ready(self).await?;
         // A process that is being replaced is still offered for a moment, and will tell nothing.
         tokio::select! {
-            _ = lists.wait_for(|lists| lists.tools.is_some()) => {}
+            _ = lists.wait_for(|lists| lists.of(kind).list.is_some()) => {}
             () = member.lost(&connection) => {}
         }
         Ok(())
     }
 
-    /// The same, where there is hope.
-    pub async fn settled(&self, caller: &Caller) {
-        let Ok(group) = self.group_for(caller) else {
+    /// The same, where there is hope. A list that its server no longer stands by is asked for again.
+    pub async fn settled(&self, caller: &Caller, kind: Kind) {
+        let Ok(group) = self.group_for_lists(caller) else {
             return;
         };
         // Whoever has failed before is not waited for.
         let has_failed = group.pick().current().last_failure.is_some();
         if !self.is_held() && !has_failed {
-            let _ = self.introduced(caller).await;
+            let _ = self.introduced(caller, kind).await;
+        }
+        let is_stale = || group.lists.current().of(kind).is_stale();
+        // Nobody is woken for that.
+        if is_stale() && matches!(group.readiness(), Readiness::Ready(_)) {
+            let _turn = group.refreshing.lock().await;
+            if is_stale() {
+                let _ = self.refresh_group(&group).await;
+            }
+        }
+    }
+
+    /// Tells when a resource changes, from whichever process serves this caller.
+    pub fn subscribe(&self, caller: &Caller, uri: &str) -> Result<Subscription, Failure> {
+        self.group_for(caller)?.subscriptions.subscribe(uri)
+    }
+
+    /// The process that serves this caller: one that keeps it told of what changes.
+    pub fn member_for(&self, caller: &Caller) -> Result<Arc<Member>, Failure> {
+        Ok(Arc::clone(self.group_for(caller)?.pick()))
+    }
+
+    /// How much it is to log for its clients, from now on.
+    pub fn set_level(&self, level: Level) {
+        *self.level.lock() = Some(level);
+        for member in self.members() {
+            let connection = member.current().connection.clone();
+            if let Some(connection) = connection {
+                connection.set_level(level);
+            }
         }
     }
 
@@ -270,7 +316,8 @@ impl Server {
     }
 
     fn key_of(&self, caller: &Caller) -> Key {
-        Key::of(self.config.read().sharing, caller)
+        let asks = self.asks.load(Ordering::Relaxed);
+        Key::of(self.config.read().sharing, caller, asks)
     }
 
     fn group_for(&self, caller: &Caller) -> Result<Arc<Group>, Failure> {
@@ -279,6 +326,25 @@ impl Server {
         match known {
             Some(group) => Ok(group),
             None => self.make_room(&key, caller),
+        }
+    }
+
+    /// The group of this caller, if there is one; else what others of its kind were told.
+    fn known_group(&self, caller: &Caller) -> Option<Arc<Group>> {
+        let key = self.key_of(caller);
+        let groups = self.groups.read();
+        let has_lists = |group: &&Arc<Group>| group.lists.current().of(Kind::Tools).list.is_some();
+        let own = groups.get(&key).filter(has_lists);
+        own.or_else(|| groups.get(&key.unaware()))
+            .or_else(|| groups.get(&key))
+            .cloned()
+    }
+
+    /// Whoever only wants to look at a list need not have a process of its own for that.
+    fn group_for_lists(&self, caller: &Caller) -> Result<Arc<Group>, Failure> {
+        match self.known_group(caller) {
+            Some(group) => Ok(group),
+            None => self.make_room(&self.key_of(caller).unaware(), caller),
         }
     }
 
@@ -297,8 +363,9 @@ impl Server {
                 let first = good.min_by_key(|(_, group)| group.members[0].number);
                 first.map(|(key, _)| key.clone())
             };
-            let spare = oldest(&|_, group| group.is_at_rest())
-                .or_else(|| oldest(&|key, group| !matches!(key, Key::Agent(_)) && group.is_idle()));
+            let spare = oldest(&|_, group| group.is_at_rest()).or_else(|| {
+                oldest(&|key, group| !matches!(key.whose, Whose::Agent(_)) && group.is_idle())
+            });
             let Some(spare) = spare else {
                 let name = self.config().name.clone();
                 let message = format!("{name} runs for {MAX_GROUPS} others already");
@@ -311,9 +378,9 @@ impl Server {
                 tokio::spawn(async move { spare.end().await });
             }
         }
-        let group = Group::new(self, key, caller.project.as_deref());
+        let group = Group::new(self, key, Some(caller));
         groups.insert(key.clone(), Arc::clone(&group));
-        if let Key::Agent(_) = key {
+        if let Whose::Agent(_) = key.whose {
             let (server, key, gone) = (Weak::clone(&self.me), key.clone(), caller.agent.gone());
             tokio::spawn(async move {
                 gone.await;
@@ -358,7 +425,7 @@ impl Server {
 
     pub(super) async fn start_if_eager(&self) {
         if self.config().start == Start::Eager && !self.is_held() {
-            for member in self.members().iter().filter(|m| m.key == Key::Shared) {
+            for member in self.members().iter().filter(|m| m.key == Key::SHARED) {
                 member.instance.command(Command::Start).await;
             }
         }

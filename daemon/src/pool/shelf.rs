@@ -3,8 +3,9 @@
 
 use crate::{
     mcp::{
-        handshake::{ServerInfo, ToolList},
-        tools::{ToolDefinition, name_of},
+        handshake::ServerInfo,
+        lists::{Kind, List, definition},
+        revision::Revision,
     },
     platform::{check_private, make_private},
     supervisor::lists::Lists,
@@ -22,7 +23,7 @@ use std::{
 };
 
 /// Files of another form are not read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// How many servers, in how many folders, are remembered.
 const MAX_FILES: usize = 1000;
@@ -44,8 +45,21 @@ struct File<'a> {
     asks: bool,
     #[serde(borrow)]
     info: Info<'a>,
+    greet_as_legacy: bool,
     #[serde(borrow)]
-    tools: Vec<&'a RawValue>,
+    tools: Kept<'a>,
+    #[serde(borrow)]
+    resources: Option<Kept<'a>>,
+    #[serde(borrow)]
+    templates: Option<Kept<'a>>,
+    #[serde(borrow)]
+    prompts: Option<Kept<'a>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept<'a> {
+    #[serde(borrow)]
+    entries: Vec<&'a RawValue>,
     warnings: Vec<String>,
 }
 
@@ -118,59 +132,69 @@ fn parse(text: &[u8]) -> Option<Lists> {
     if file.version != VERSION {
         return None;
     }
-    let tools: Option<Vec<_>> = file
-        .tools
-        .into_iter()
-        .map(|raw| {
-            Some(ToolDefinition {
-                name: name_of(raw)?,
-                json: Bytes::copy_from_slice(raw.get().as_bytes()),
-            })
-        })
-        .collect();
-    Some(Lists {
-        info: Some(Arc::new(ServerInfo {
-            name: file.info.name,
-            version: file.info.version,
-            title: file.info.title,
-            protocol_version: file.info.protocol_version,
-            instructions: file.info.instructions,
-            capabilities: Bytes::copy_from_slice(file.info.capabilities.get().as_bytes()),
-        })),
-        tools: Some(Arc::new(ToolList {
-            tools: tools?,
-            warnings: file.warnings,
-        })),
-        error: None,
-        asks: file.asks,
-    })
+    let mut lists = Lists::default();
+    lists.info = Some(Arc::new(ServerInfo {
+        name: file.info.name,
+        version: file.info.version,
+        title: file.info.title,
+        revision: Revision::parse(&file.info.protocol_version)?,
+        instructions: file.info.instructions,
+        capabilities: Bytes::copy_from_slice(file.info.capabilities.get().as_bytes()),
+    }));
+    lists.asks = file.asks;
+    lists.greet_as_legacy = file.greet_as_legacy;
+    let kept = [
+        (Kind::Tools, Some(file.tools)),
+        (Kind::Resources, file.resources),
+        (Kind::Templates, file.templates),
+        (Kind::Prompts, file.prompts),
+    ];
+    for (kind, kept) in kept {
+        let Some(kept) = kept else { continue };
+        let entries = kept.entries.into_iter().map(|raw| definition(kind, raw));
+        let list = List {
+            entries: entries.collect::<Option<_>>()?,
+            warnings: kept.warnings,
+        };
+        lists.put(kind, list);
+    }
+    Some(lists)
 }
 
 /// `None` when there is nothing that would be worth it.
 fn print(server: &str, lists: &Lists) -> Option<Vec<u8>> {
-    let info = lists.info.as_ref()?;
-    let list = lists.tools.as_ref()?;
-    if lists.error.is_some() {
-        return None;
-    }
     fn raw(json: &Bytes) -> Option<&RawValue> {
         serde_json::from_slice(json).ok()
     }
-    let tools: Option<Vec<_>> = list.tools.iter().map(|tool| raw(&tool.json)).collect();
+    let info = lists.info.as_ref()?;
+    if lists.of(Kind::Tools).error.is_some() {
+        return None;
+    }
+    let kept = |kind| {
+        let list = lists.of(kind).list.as_ref()?;
+        let entries: Option<Vec<_>> = list.entries.iter().map(|entry| raw(&entry.json)).collect();
+        Some(Kept {
+            entries: entries?,
+            warnings: list.warnings.clone(),
+        })
+    };
     let file = File {
         version: VERSION,
         server,
         asks: lists.asks,
+        greet_as_legacy: lists.greet_as_legacy,
         info: Info {
             name: info.name.clone(),
             version: info.version.clone(),
             title: info.title.clone(),
-            protocol_version: info.protocol_version.clone(),
+            protocol_version: info.revision.as_str().to_owned(),
             instructions: info.instructions.clone(),
             capabilities: raw(&info.capabilities)?,
         },
-        tools: tools?,
-        warnings: list.warnings.clone(),
+        tools: kept(Kind::Tools)?,
+        resources: kept(Kind::Resources),
+        templates: kept(Kind::Templates),
+        prompts: kept(Kind::Prompts),
     };
     serde_json::to_vec(&file).ok()
 }
@@ -189,28 +213,32 @@ fn write_through(path: &Path, text: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mcp::handshake::Listed;
 
     fn kept() -> Lists {
         let tool = r#"{ "name":"a \"b\"","x":[1.50, 123456789012345678901234567890] }"#;
-        Lists {
-            info: Some(Arc::new(ServerInfo {
-                name: "n".into(),
-                version: "1".into(),
-                title: String::new(),
-                protocol_version: "2025-11-25".into(),
-                instructions: "be kind".into(),
-                capabilities: Bytes::from_static(br#"{"tools": {}}"#),
-            })),
-            tools: Some(Arc::new(ToolList {
-                tools: vec![ToolDefinition {
-                    name: "a \"b\"".into(),
-                    json: Bytes::copy_from_slice(tool.as_bytes()),
-                }],
-                warnings: vec!["odd".into()],
-            })),
-            error: None,
-            asks: true,
-        }
+        let raw = serde_json::from_str(tool).unwrap();
+        let mut lists = Lists::default();
+        lists.asks = true;
+        lists.info = Some(Arc::new(ServerInfo {
+            name: "n".into(),
+            version: "1".into(),
+            title: String::new(),
+            revision: Revision::V2025_11_25,
+            instructions: "be kind".into(),
+            capabilities: Bytes::from_static(br#"{"tools": {}}"#),
+        }));
+        let list = List {
+            entries: vec![definition(Kind::Tools, raw).unwrap()],
+            warnings: vec!["odd".into()],
+        };
+        lists.put(Kind::Tools, list);
+        lists.put(Kind::Prompts, List::default());
+        lists
+    }
+
+    fn tools(lists: &Lists) -> Option<Arc<List>> {
+        lists.of(Kind::Tools).list.clone()
     }
 
     #[test]
@@ -220,9 +248,11 @@ mod tests {
         shelf.write("x", "server", &kept()).unwrap();
         let back = shelf.read("x");
         assert!(back.asks);
-        assert_eq!(back.tools, kept().tools);
+        assert_eq!(tools(&back), tools(&kept()));
+        assert_eq!(back.of(Kind::Prompts).list, Some(Arc::default()));
+        assert!(back.of(Kind::Resources).list.is_none());
         assert_eq!(back.info, kept().info);
-        assert!(shelf.read("y").tools.is_none());
+        assert!(tools(&shelf.read("y")).is_none());
     }
 
     #[test]
@@ -240,10 +270,12 @@ mod tests {
         let shelf = Shelf::new(dir.path().to_owned());
         shelf.write("x", "server", &kept()).unwrap();
         let mut failed = kept();
-        failed.tools = Some(Arc::default());
-        failed.error = Some("no".into());
+        failed.note(Listed {
+            kind: Kind::Tools,
+            list: Err("no".into()),
+        });
         shelf.write("x", "server", &failed).unwrap();
-        assert_eq!(shelf.read("x").tools, kept().tools);
+        assert_eq!(tools(&shelf.read("x")), tools(&kept()));
     }
 
     #[test]
@@ -258,7 +290,7 @@ mod tests {
             fs::write(dir.path().join(format!("lists/{n}.json")), "").unwrap();
         }
         shelf.tidy();
-        assert!(shelf.read("first").tools.is_none());
+        assert!(tools(&shelf.read("first")).is_none());
         assert_eq!(
             fs::read_dir(dir.path().join("lists")).unwrap().count(),
             MAX_FILES
@@ -274,9 +306,9 @@ mod tests {
         let shelf = Shelf::new(folder.clone());
         shelf.write("x", "server", &kept()).unwrap();
         std::os::unix::fs::symlink(folder.join("x.json"), folder.join("link.json")).unwrap();
-        assert!(shelf.read("link").tools.is_none());
+        assert!(tools(&shelf.read("link")).is_none());
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(shelf.read("x").tools.is_none());
+        assert!(tools(&shelf.read("x")).is_none());
         assert!(shelf.write("x", "server", &kept()).is_err());
     }
 

@@ -6,7 +6,7 @@ use super::{
     limiter::Turn,
     log::Source,
     machine::{Action, Command, Event, Generation, Limits, Machine, Mono, State, Then},
-    running::{News, Running, Welcome},
+    running::{Demands, News, Running, Welcome},
     status::{PastFailure, Status},
 };
 use crate::process::SpawnError;
@@ -156,10 +156,11 @@ impl Actor {
                 *self.kept.lock() = self.spec.clone();
             }
             Request::Refresh(reply) => {
-                let info = self.common.lists.current().info.clone();
-                match (&self.running, info, self.machine.state()) {
-                    (Some(running), Some(info), State::Ready { .. }) => {
-                        running.list_again(info, reply, &self.news_sender);
+                let running = self.running.as_ref();
+                let terms = running.and_then(|running| running.connection.terms());
+                match (running, terms, self.machine.state()) {
+                    (Some(running), Some(terms), State::Ready { .. }) => {
+                        running.list_again(terms, reply, &self.news_sender);
                     }
                     _ => {
                         let _ = reply.send(Err("the server is not ready".to_owned()));
@@ -198,14 +199,19 @@ impl Actor {
                     self.probed(generation, verdict, probe).await;
                 }
             }
-            News::Tools(generation, tools, refresher) => {
+            News::Lists(generation, lists, refresher) => {
                 // One that is being replaced knows nothing of what comes after it.
                 let counts = self.is_current(generation)
                     && matches!(self.machine.state(), State::Ready { .. });
                 let answer = if counts {
-                    let answer = tools.as_ref().map(|_| ()).map_err(Clone::clone);
-                    self.common.lists.list(tools);
-                    answer
+                    let failed = lists.iter().find_map(|listed| {
+                        let error = listed.list.as_ref().err()?;
+                        Some(format!("its {}: {error}", listed.kind.plural()))
+                    });
+                    for listed in lists {
+                        self.common.lists.list(listed);
+                    }
+                    failed.map_or(Ok(()), Err)
                 } else {
                     Err("the server ended meanwhile".to_owned())
                 };
@@ -250,11 +256,11 @@ impl Actor {
             return;
         }
         let Welcome { info, tools } = welcome;
-        match &tools {
-            Ok(list) => info!(
+        match &tools.list {
+            Ok((list, _)) => info!(
                 server = self.spec.name,
-                tools = list.tools.len(),
-                protocol = info.protocol_version,
+                tools = list.entries.len(),
+                protocol = info.revision.as_str(),
                 "ready"
             ),
             Err(error) => warn!(server = self.spec.name, error, "ready, but without tools"),
@@ -295,6 +301,11 @@ impl Actor {
 
     async fn rest(&mut self) {
         let Some(running) = &self.running else { return };
+        if !self.common.subscriptions.is_empty() {
+            // Somebody listens to it.
+            self.not_idle_before = self.spec.idle_stop.map(|pause| Instant::now() + pause);
+            return;
+        }
         let cause = Failure::new(Reason::ServerStopped, "the server rests");
         if !running.connection.retire_if_idle(&Arc::new(cause)) {
             self.not_idle_before = Some(Instant::now() + LOOK_AGAIN);
@@ -312,6 +323,8 @@ impl Actor {
         };
         running.last_words().await;
         let generation = running.generation();
+        let misgreeted =
+            running.is_probed() && matches!(self.machine.state(), State::Starting { .. });
         let idle = running.connection.in_flight() == 0;
         let well = matches!(&status, Ok(status) if status.success());
         let exit = match status {
@@ -324,7 +337,14 @@ impl Actor {
         drop(running);
         self.common.lists.note_asks();
         let left = idle && well && matches!(self.machine.state(), State::Ready { .. });
-        if self.is_asked_to_end() {
+        if misgreeted {
+            debug!(
+                server = self.spec.name,
+                exit, "ended at the first question: greeted as an old one"
+            );
+            self.because("it did not survive the questions of a newer protocol");
+            self.common.lists.greet_as_legacy();
+        } else if self.is_asked_to_end() {
             info!(server = self.spec.name, exit, "stopped");
         } else if left && !self.spec.keep_alive {
             info!(
@@ -344,7 +364,9 @@ impl Actor {
             status.silences = 0;
             status.latency = None;
         });
-        self.step(if left {
+        self.step(if misgreeted {
+            Event::Misgreeted(generation)
+        } else if left {
             Event::Left(generation)
         } else {
             Event::Exited(generation)
@@ -486,9 +508,14 @@ impl Actor {
         let mut tries = 0;
         loop {
             let turn = self.turn.take().unwrap_or_default();
+            let demands = Demands {
+                health: self.spec.health,
+                tools: self.spec.needs_tools,
+            };
             let started = Running::start(
+                &self.spec.name,
                 &self.spec.spawn,
-                self.spec.health,
+                demands,
                 self.source(generation),
                 &self.common,
                 &self.news_sender,

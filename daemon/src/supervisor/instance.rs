@@ -10,12 +10,16 @@ use super::{
     running::Refresher,
     status::Status,
 };
-use crate::process::SpawnSpec;
+use crate::{
+    agent::{Agent, Answers},
+    mcp::{level::Level, subscriptions::Subscriptions},
+    process::SpawnSpec,
+};
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use std::{
     panic::AssertUnwindSafe,
-    sync::{Arc, atomic::AtomicBool},
+    sync::{Arc, Weak, atomic::AtomicBool},
     time::Duration,
 };
 use tokio::sync::{mpsc, oneshot, watch};
@@ -36,6 +40,8 @@ pub struct InstanceSpec {
     pub idle_stop: Option<Duration>,
     /// It runs also when nobody needs it.
     pub keep_alive: bool,
+    /// Without tools it is of no use.
+    pub needs_tools: bool,
 }
 
 /// What the instances of one server share.
@@ -49,6 +55,14 @@ pub struct Common {
     pub log: Arc<LogRing>,
     /// An operator has stopped it: calls do not start it.
     pub held: Arc<AtomicBool>,
+    /// What those who use it can be asked, as legacy servers are told once.
+    pub answers: Answers,
+    /// Whose it is, if it is one agent's alone.
+    pub owner: Option<Weak<Agent>>,
+    /// Who wants to know which of its resources change.
+    pub subscriptions: Arc<Subscriptions>,
+    /// How much it is to log for its client, if anybody has said so.
+    pub level: Arc<Mutex<Option<Level>>>,
 }
 
 /// A server's process and the actor that keeps it alive.
@@ -141,7 +155,7 @@ impl Instance {
             .await;
     }
 
-    /// Lists the tools again.
+    /// Asks for all lists again.
     pub async fn refresh(&self) -> Result<(), String> {
         let (reply, answer) = oneshot::channel();
         let _ = self.requests.send(Request::Refresh(reply)).await;
@@ -174,12 +188,17 @@ mod tests {
             health: HealthPolicy::default(),
             idle_stop: None,
             keep_alive: true,
+            needs_tools: false,
         };
         let common = Common {
             limiter: Arc::new(Limiter::new(1)),
-            lists: Arc::new(ListBoard::new(Default::default())),
+            lists: Arc::new(ListBoard::new(Default::default(), Arc::default())),
             log: Arc::new(LogRing::new(None)),
             held: Arc::default(),
+            answers: Answers::ALL,
+            owner: None,
+            subscriptions: Arc::default(),
+            level: Arc::default(),
         };
         Instance::new(spec, 1, common)
     }

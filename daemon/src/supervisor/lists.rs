@@ -1,23 +1,91 @@
-//! What is known of a server's tools, whichever of its processes told it, also while none runs.
+//! What is known of a server and its lists, whichever of its processes told it, also while none runs.
 
-use crate::mcp::handshake::{ServerInfo, ToolList};
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use crate::mcp::{
+    handshake::{Listed, ServerInfo},
+    lists::{Kind, List},
 };
-use tokio::sync::watch;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{sync::watch, time::Instant};
 
-/// What a server said of itself, and its tools.
+/// However short a server says its lists are good for, they are not asked for more often than this.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// What a server said of itself, and its lists.
 #[derive(Debug, Clone, Default)]
 pub struct Lists {
     /// What it said of itself.
     pub info: Option<Arc<ServerInfo>>,
-    /// Its tools. `None` until they have been listed once.
-    pub tools: Option<Arc<ToolList>>,
-    /// Why its tools could not be listed.
-    pub error: Option<String>,
+    /// It does not survive the questions of the modern era.
+    pub greet_as_legacy: bool,
     /// It has put questions to its client.
     pub asks: bool,
+    known: [Known; 4],
+}
+
+/// One list, as far as it is known.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// `None` until it has been listed once.
+    pub list: Option<Arc<List>>,
+    /// Why it could not be listed.
+    pub error: Option<String>,
+    /// When it is to be asked for again; never, where the server tells of changes.
+    stale_at: Option<Instant>,
+}
+
+impl Known {
+    /// Whether it has been kept for longer than the server says it is good for.
+    pub fn is_stale(&self) -> bool {
+        self.stale_at.is_some_and(|at| at <= Instant::now())
+    }
+}
+
+impl Lists {
+    /// One of its lists.
+    pub fn of(&self, kind: Kind) -> &Known {
+        &self.known[kind as usize]
+    }
+
+    /// Takes over a list that was kept.
+    pub fn put(&mut self, kind: Kind, list: List) {
+        self.known[kind as usize].list = Some(Arc::new(list));
+    }
+
+    /// Whether it is modern, if that is known.
+    pub fn was_modern(&self) -> Option<bool> {
+        if self.greet_as_legacy {
+            return Some(false);
+        }
+        self.info.as_ref().map(|info| info.revision.is_modern())
+    }
+
+    /// Takes down what a process has listed, or why it could not. Returns whether that is news.
+    pub fn note(&mut self, listed: Listed) -> bool {
+        let known = &mut self.known[listed.kind as usize];
+        match listed.list {
+            Ok((list, ttl)) => {
+                known.stale_at = ttl.and_then(|ttl| Instant::now().checked_add(ttl.max(FRESH)));
+                let mended = known.error.take().is_some();
+                // What is the same stays the same: whoever compares need not look again.
+                if known.list.as_deref() == Some(&list) {
+                    return mended;
+                }
+                known.list = Some(Arc::new(list));
+            }
+            Err(error) => {
+                // An old list is better than none; a server that never gave one has none.
+                known.list.get_or_insert_default();
+                known.error = Some(error);
+            }
+        }
+        true
+    }
 }
 
 /// Where the processes of one server write what they tell, for everybody to read.
@@ -28,10 +96,11 @@ pub struct ListBoard {
 }
 
 impl ListBoard {
-    /// What was known before.
-    pub fn new(lists: Lists) -> Self {
+    /// What was known before. Whether a server asks is known of all its processes at once.
+    pub fn new(lists: Lists, asks: Arc<AtomicBool>) -> Self {
+        asks.fetch_or(lists.asks, Ordering::Relaxed);
         Self {
-            asks: Arc::new(AtomicBool::new(lists.asks)),
+            asks,
             lists: watch::channel(lists).0,
         }
     }
@@ -72,34 +141,26 @@ impl ListBoard {
             .send_if_modified(|lists| asks != std::mem::replace(&mut lists.asks, asks));
     }
 
+    /// A process did not survive the questions of the modern era.
+    pub(super) fn greet_as_legacy(&self) {
+        self.lists.send_modify(|lists| lists.greet_as_legacy = true);
+    }
+
     /// A process has introduced itself.
     pub(super) fn introduce(&self, info: ServerInfo) {
         self.lists.send_if_modified(|lists| {
             let news = lists.info.as_deref() != Some(&info);
             if news {
+                lists.greet_as_legacy &= !info.revision.is_modern();
                 lists.info = Some(Arc::new(info));
             }
             news
         });
     }
 
-    /// A process has listed its tools, or could not.
-    pub(super) fn list(&self, tools: Result<ToolList, String>) {
-        self.lists.send_if_modified(|lists| match tools {
-            // What is the same stays the same: whoever compares need not look again.
-            Ok(tools) if lists.tools.as_deref() == Some(&tools) => lists.error.take().is_some(),
-            Ok(tools) => {
-                lists.tools = Some(Arc::new(tools));
-                lists.error = None;
-                true
-            }
-            Err(error) => {
-                // An old list is better than none; a server that never gave one has none.
-                lists.tools.get_or_insert_default();
-                lists.error = Some(error);
-                true
-            }
-        });
+    /// A process has given a list, or could not.
+    pub(super) fn list(&self, listed: Listed) {
+        self.lists.send_if_modified(|lists| lists.note(listed));
     }
 }
 
@@ -107,30 +168,54 @@ impl ListBoard {
 mod tests {
     use super::*;
 
+    fn listed(list: Result<List, String>, ttl: Option<Duration>) -> Listed {
+        Listed {
+            kind: Kind::Tools,
+            list: list.map(|list| (list, ttl)),
+        }
+    }
+
     #[test]
     fn an_old_list_is_better_than_none() {
-        let board = ListBoard::new(Lists::default());
-        board.list(Err("no".into()));
-        assert!(board.current().tools.as_ref().unwrap().tools.is_empty());
-        let good = ToolList {
+        let board = ListBoard::new(Lists::default(), Arc::default());
+        let tools = || board.current().of(Kind::Tools).clone();
+        board.list(listed(Err("no".into()), None));
+        assert!(tools().list.unwrap().entries.is_empty());
+        let good = List {
             warnings: vec!["odd".into()],
-            ..ToolList::default()
+            ..List::default()
         };
-        board.list(Ok(good.clone()));
-        board.list(Err("no".into()));
-        let lists = board.current().clone();
-        assert_eq!(*lists.tools.unwrap(), good);
-        assert!(lists.error.is_some());
+        board.list(listed(Ok(good.clone()), None));
+        board.list(listed(Err("no".into()), None));
+        assert_eq!(*tools().list.unwrap(), good);
+        assert!(tools().error.is_some());
+        assert!(board.current().of(Kind::Prompts).list.is_none());
     }
 
     #[test]
     fn the_same_list_again_is_no_news() {
-        let board = ListBoard::new(Lists::default());
+        let board = ListBoard::new(Lists::default(), Arc::default());
         let mut news = board.subscribe();
-        board.list(Ok(ToolList::default()));
+        board.list(listed(Ok(List::default()), None));
         assert!(news.has_changed().unwrap());
         news.mark_unchanged();
-        board.list(Ok(ToolList::default()));
+        board.list(listed(Ok(List::default()), None));
         assert!(!news.has_changed().unwrap());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_is_stale_when_its_server_says_so() {
+        let board = ListBoard::new(Lists::default(), Arc::default());
+        let stale = || board.current().of(Kind::Tools).is_stale();
+        board.list(listed(Ok(List::default()), None));
+        tokio::time::advance(Duration::from_secs(86_400)).await;
+        assert!(!stale());
+        board.list(listed(Ok(List::default()), Some(Duration::from_secs(5))));
+        tokio::time::advance(Duration::from_secs(4)).await;
+        assert!(!stale());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(stale());
+        board.list(listed(Ok(List::default()), Some(Duration::MAX)));
+        assert!(!stale());
     }
 }

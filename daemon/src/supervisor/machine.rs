@@ -148,6 +148,8 @@ impl Machine {
             },
             Event::Left(g) if g == self.generation => self.left(now),
             Event::Exited(g) if g == self.generation => self.exited(now),
+            Event::Misgreeted(g) if self.is_starting(g) => Some(self.queue()),
+            Event::Misgreeted(g) if g == self.generation => self.exited(now),
             // News of an earlier process, or of one that is being ended anyway.
             _ => None,
         }

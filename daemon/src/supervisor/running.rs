@@ -10,14 +10,24 @@ use super::{
 use crate::{
     mcp::{
         MAX_MESSAGE,
-        connection::Connection,
-        handshake::{self, HandshakeError, ServerInfo, ToolList},
+        connection::{Connection, Host, LogMessage, Terms},
+        handshake::{self, HandshakeError, Listed, ServerInfo, list_within},
+        lists::Kind,
+        subscriptions::keep_subscribed,
     },
     process::{Process, SpawnError, SpawnSpec},
     transport::{lines::Line, stdio},
 };
 use nexus_proto::reason::{Failure, Reason};
-use std::{convert::Infallible, io, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinHandle,
@@ -37,10 +47,10 @@ const UNFINISHED: Duration = Duration::from_secs(60);
 /// A server that takes longer to start has had its turn: others start meanwhile.
 const LONGEST_TURN: Duration = Duration::from_secs(5);
 
-/// How long a server may take to list its tools again.
+/// How long a server may take to give a list.
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Changes of the list of tools that come in quick succession are one.
+/// Changes of a list that come in quick succession are one.
 const LIST_PAUSE: Duration = Duration::from_millis(250);
 
 /// What the tasks of a process tell its actor.
@@ -56,18 +66,26 @@ pub(super) enum News {
     Drained(Generation),
     /// An idle server was asked whether it lives.
     Health(Generation, Verdict, Probe),
-    /// The tools were listed again, for somebody who waits for it or because the server said so.
-    Tools(Generation, Result<ToolList, String>, Option<Refresher>),
+    /// Some of its lists, for somebody who waits for them or because the server said so.
+    Lists(Generation, Vec<Listed>, Option<Refresher>),
 }
 
-/// Whoever waits for the tools to be listed again.
+/// Whoever waits for the lists to be had again.
 pub(super) type Refresher = oneshot::Sender<Result<(), String>>;
 
 /// What is known after the handshake.
 #[derive(Debug)]
 pub(super) struct Welcome {
     pub(super) info: ServerInfo,
-    pub(super) tools: Result<ToolList, String>,
+    pub(super) tools: Listed,
+}
+
+/// What is expected of a process.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Demands {
+    pub(super) health: HealthPolicy,
+    /// One without tools is of no use.
+    pub(super) tools: bool,
 }
 
 /// A process that runs. Dropping it ends the process and its tasks.
@@ -80,12 +98,15 @@ pub(super) struct Running {
     stderr: JoinHandle<()>,
     writer: Option<JoinHandle<()>>,
     talker: JoinHandle<()>,
+    /// It has been asked a question that an old server might not survive.
+    probing: Arc<AtomicBool>,
 }
 
 impl Running {
     pub(super) fn start(
+        name: &str,
         spec: &SpawnSpec,
-        health: HealthPolicy,
+        demands: Demands,
         source: Source,
         common: &Common,
         news: &mpsc::Sender<News>,
@@ -93,7 +114,8 @@ impl Running {
     ) -> Result<Self, SpawnError> {
         let generation = Generation(source.generation);
         let (process, pipes) = Process::spawn(spec)?;
-        let connection = Arc::new(Connection::new(Arc::clone(common.lists.asks())));
+        let connection = Arc::new(Connection::new(host(name, source, common)));
+        let health = demands.health;
         let reader = tokio::spawn({
             let (connection, news) = (Arc::clone(&connection), news.clone());
             async move {
@@ -148,13 +170,16 @@ impl Running {
                 let _ = news.send(News::GaveUp(generation, why)).await;
             }
         });
-        let talker = tokio::spawn(talk(
-            Arc::clone(&connection),
+        let probing = Arc::new(AtomicBool::new(false));
+        let talk = Talk {
+            connection: Arc::clone(&connection),
             generation,
-            health,
-            news.clone(),
-            turn,
-        ));
+            demands,
+            common: common.clone(),
+            probing: Arc::clone(&probing),
+            news: news.clone(),
+        };
+        let talker = tokio::spawn(talk.run(turn));
         Ok(Self {
             process,
             connection,
@@ -163,6 +188,7 @@ impl Running {
             stderr,
             writer: Some(writer),
             talker,
+            probing,
         })
     }
 
@@ -189,19 +215,20 @@ impl Running {
         });
     }
 
-    /// Lists the tools again, and tells the actor.
-    pub(super) fn list_again(
-        &self,
-        info: Arc<ServerInfo>,
-        refresher: Refresher,
-        news: &mpsc::Sender<News>,
-    ) {
+    /// Whether it has been asked a question that an old server might not survive, and not answered.
+    pub(super) fn is_probed(&self) -> bool {
+        self.probing.load(Ordering::Relaxed)
+    }
+
+    /// Lists everything again, and tells the actor.
+    pub(super) fn list_again(&self, terms: Terms, refresher: Refresher, news: &mpsc::Sender<News>) {
         let (connection, generation, news) =
             (Arc::clone(&self.connection), self.generation, news.clone());
         tokio::spawn(async move {
-            let tools = list(&connection, &info).await;
-            let news_of_it = News::Tools(generation, tools, Some(refresher));
-            let _ = news.send(news_of_it).await;
+            let lists = list_all(&connection, terms, Kind::ALL).await;
+            let _ = news
+                .send(News::Lists(generation, lists, Some(refresher)))
+                .await;
         });
     }
 
@@ -226,44 +253,131 @@ impl Drop for Running {
     }
 }
 
-/// The handshake, and after it what keeps an idle connection good: the lists whenever the server says
-/// that they have changed, and a question now and then whether it lives.
-async fn talk(
-    connection: Arc<Connection>,
-    generation: Generation,
-    health: HealthPolicy,
-    news: mpsc::Sender<News>,
-    turn: Turn,
-) {
-    let greeted = tokio::select! {
-        greeted = greet(&connection) => greeted,
-        never = give_back(turn) => match never {},
-    };
-    let welcome = match greeted {
-        Ok(welcome) => welcome,
-        Err(error) => {
-            let _ = news.send(News::Refused(generation, error)).await;
-            return;
-        }
-    };
-    let info = welcome.info.clone();
-    if news
-        .send(News::Welcome(generation, Box::new(welcome)))
-        .await
-        .is_err()
-    {
-        return;
+/// What a connection has around it.
+fn host(name: &str, source: Source, common: &Common) -> Host {
+    let log = Arc::clone(&common.log);
+    Host {
+        server: name.to_owned(),
+        asks: Arc::clone(common.lists.asks()),
+        owner: common.owner.clone(),
+        subscriptions: Arc::clone(&common.subscriptions),
+        log: Box::new(move |message| log.push(source, log_line(message))),
     }
-    tokio::join!(
-        keep_listed(&connection, generation, &info, &news),
-        keep_probing(&connection, generation, health, &news),
-    );
 }
 
-async fn greet(connection: &Arc<Connection>) -> Result<Welcome, HandshakeError> {
-    let info = handshake::introduce(connection).await?;
-    let tools = handshake::list_tools(connection, &info).await;
-    Ok(Welcome { info, tools })
+/// What a server logs for its client, beside what it writes to its standard error.
+fn log_line(message: &LogMessage) -> String {
+    let level = message.level.as_str();
+    // Most servers log sentences, and those are read without their quotes.
+    let data = match serde_json::from_slice::<String>(&message.data) {
+        Ok(sentence) => sentence,
+        Err(_) => String::from_utf8_lossy(&message.data).into_owned(),
+    };
+    match message.logger.as_str() {
+        "" => format!("[{level}] {data}"),
+        logger => format!("[{level}] {logger}: {data}"),
+    }
+}
+
+/// What is said to a process for as long as it runs.
+struct Talk {
+    connection: Arc<Connection>,
+    generation: Generation,
+    demands: Demands,
+    common: Common,
+    probing: Arc<AtomicBool>,
+    news: mpsc::Sender<News>,
+}
+
+impl Talk {
+    /// The handshake, and after it what keeps an idle connection good: the lists whenever the server says
+    /// that they have changed, and a question now and then whether it lives.
+    async fn run(self, turn: Turn) {
+        let greeted = tokio::select! {
+            greeted = self.greet() => greeted,
+            never = give_back(turn) => match never {},
+        };
+        let welcome = match greeted {
+            Ok(welcome) => welcome,
+            Err(error) => return self.tell(News::Refused(self.generation, error)).await,
+        };
+        let terms = welcome.info.terms();
+        self.tell(News::Welcome(self.generation, Box::new(welcome)))
+            .await;
+        tokio::join!(
+            self.keep_listed(terms),
+            self.keep_probing(),
+            keep_subscribed(&self.connection, terms, &self.common.subscriptions),
+        );
+    }
+
+    async fn greet(&self) -> Result<Welcome, HandshakeError> {
+        let was_modern = self.common.lists.current().was_modern();
+        let probing = |probing| self.probing.store(probing, Ordering::Relaxed);
+        let answers = self.common.answers;
+        let info = handshake::introduce(&self.connection, answers, was_modern, probing).await?;
+        let level = *self.common.level.lock();
+        if let Some(level) = level {
+            self.connection.set_level(level);
+        }
+        let tools = handshake::list(&self.connection, info.terms(), Kind::Tools).await;
+        if self.demands.tools {
+            match &tools.list {
+                Ok((list, _)) if !list.entries.is_empty() => {}
+                Ok(_) => return Err(HandshakeError::NoTools(None)),
+                Err(why) => return Err(HandshakeError::NoTools(Some(why.clone()))),
+            }
+        }
+        Ok(Welcome { info, tools })
+    }
+
+    async fn keep_listed(&self, terms: Terms) {
+        let mut kinds = vec![Kind::Resources, Kind::Templates, Kind::Prompts];
+        loop {
+            let lists = list_all(&self.connection, terms, kinds).await;
+            self.tell(News::Lists(self.generation, lists, None)).await;
+            self.connection.changes.wait().await;
+            sleep(LIST_PAUSE).await;
+            kinds = self.connection.changes.take().collect();
+        }
+    }
+
+    async fn keep_probing(&self) {
+        let policy = self.demands.health;
+        if policy.interval.is_zero() {
+            return;
+        }
+        let mut health = Health::new(policy);
+        loop {
+            sleep(health.pause()).await;
+            let busy = self.connection.in_flight() > 0;
+            if !health.wants_probe(self.connection.received(), busy) {
+                continue;
+            }
+            let Ok(question) = self.connection.probe() else {
+                return;
+            };
+            let asked = Instant::now();
+            // An error is an answer too.
+            let answered = timeout(policy.timeout, question).await.is_ok();
+            let probe = if answered {
+                Probe::Answered(asked.elapsed())
+            } else {
+                Probe::Silent(asked.elapsed())
+            };
+            let verdict = health.judge(probe);
+            self.tell(News::Health(self.generation, verdict, probe))
+                .await;
+            if verdict == Verdict::Hung {
+                return;
+            }
+        }
+    }
+
+    async fn tell(&self, news: News) {
+        // An actor that has gone takes this task along.
+        let _ = self.news.send(news).await;
+    }
 }
 
 /// Lets others start when this one takes long.
@@ -273,65 +387,15 @@ async fn give_back(turn: Turn) -> Infallible {
     std::future::pending().await
 }
 
-async fn keep_listed(
+/// These lists, asked for at once.
+async fn list_all(
     connection: &Arc<Connection>,
-    generation: Generation,
-    info: &ServerInfo,
-    news: &mpsc::Sender<News>,
-) {
-    loop {
-        connection.tools_changed.notified().await;
-        sleep(LIST_PAUSE).await;
-        let tools = list(connection, info).await;
-        if news
-            .send(News::Tools(generation, tools, None))
-            .await
-            .is_err()
-        {
-            return;
-        }
-    }
-}
-
-async fn keep_probing(
-    connection: &Arc<Connection>,
-    generation: Generation,
-    policy: HealthPolicy,
-    news: &mpsc::Sender<News>,
-) {
-    if policy.interval.is_zero() {
-        return;
-    }
-    let mut health = Health::new(policy);
-    loop {
-        sleep(health.pause()).await;
-        if !health.wants_probe(connection.received(), connection.in_flight() > 0) {
-            continue;
-        }
-        let Ok(question) = connection.request("ping", b"") else {
-            return;
-        };
-        let asked = Instant::now();
-        // An error is an answer too.
-        let answered = timeout(policy.timeout, question).await.is_ok();
-        let probe = if answered {
-            Probe::Answered(asked.elapsed())
-        } else {
-            Probe::Silent(asked.elapsed())
-        };
-        let verdict = health.judge(probe);
-        let told = news.send(News::Health(generation, verdict, probe)).await;
-        if told.is_err() || verdict == Verdict::Hung {
-            return;
-        }
-    }
-}
-
-/// The tools, asked for once more. The first time is bounded by the start of the server.
-async fn list(connection: &Arc<Connection>, info: &ServerInfo) -> Result<ToolList, String> {
-    timeout(LIST_TIMEOUT, handshake::list_tools(connection, info))
-        .await
-        .unwrap_or_else(|_| Err(format!("no answer within {LIST_TIMEOUT:?}")))
+    terms: Terms,
+    kinds: impl IntoIterator<Item = Kind>,
+) -> Vec<Listed> {
+    let lists = kinds.into_iter();
+    let lists = lists.map(|kind| list_within(LIST_TIMEOUT, connection, terms, kind));
+    futures_util::future::join_all(lists).await
 }
 
 fn log_text(line: &Line) -> String {

@@ -180,6 +180,9 @@ pub enum Event {
     Left(Generation),
     /// The process has ended.
     Exited(Generation),
+    /// The process has ended because it was greeted in a way that it does not know. That is our fault, and
+    /// the next one is greeted in another.
+    Misgreeted(Generation),
     /// Time has passed.
     Tick,
 }

@@ -1,0 +1,217 @@
+//! An agent: one client connection, what it has said of itself, and what it is asked.
+
+mod answers;
+mod attachment;
+mod registry;
+
+pub use answers::Answers;
+pub use attachment::{Attachment, Hello, Question, Refusal, Root, ToAgent};
+pub use registry::{Presence, Registry};
+
+use bytes::Bytes;
+use parking_lot::RwLock;
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+};
+use tokio::sync::watch;
+
+/// What an agent declares that has not said what it can be asked.
+const NOTHING: Bytes = Bytes::from_static(b"{}");
+
+/// One client. What is its own ends when it leaves.
+#[derive(Debug)]
+pub struct Agent {
+    id: u64,
+    pid: Option<u32>,
+    present: watch::Sender<()>,
+    attachment: RwLock<Option<Arc<Attachment>>>,
+    /// Questions that it has been asked and has not answered.
+    questions: watch::Sender<u32>,
+    project: RwLock<Option<PathBuf>>,
+    in_flight: AtomicU32,
+    calls: AtomicU64,
+}
+
+impl Agent {
+    /// A client that has just come, and its process where that is known.
+    pub fn new(pid: Option<u32>) -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self {
+            id: LAST.fetch_add(1, Ordering::Relaxed) + 1,
+            pid,
+            present: watch::channel(()).0,
+            attachment: RwLock::default(),
+            questions: watch::channel(0).0,
+            project: RwLock::default(),
+            in_flight: AtomicU32::new(0),
+            calls: AtomicU64::new(0),
+        }
+    }
+
+    /// Its number. No two clients of one daemon have the same.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> Option<u32> {
+        self.pid
+    }
+
+    /// Done when it has gone.
+    pub fn gone(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut present = self.present.subscribe();
+        // Nothing is ever sent: the only change is the end.
+        async move { while present.changed().await.is_ok() {} }
+    }
+
+    /// What it has said of itself, if it has.
+    pub fn attachment(&self) -> Option<Arc<Attachment>> {
+        self.attachment.read().clone()
+    }
+
+    /// It has said who it is. What it said before is no longer so.
+    pub fn attach(&self, attachment: Arc<Attachment>) {
+        *self.attachment.write() = Some(attachment);
+    }
+
+    /// It can no longer be asked; unless it has attached itself once more meanwhile.
+    pub fn detach(&self, attachment: &Arc<Attachment>) {
+        let mut current = self.attachment.write();
+        if current
+            .as_ref()
+            .is_some_and(|it| Arc::ptr_eq(it, attachment))
+        {
+            *current = None;
+        }
+        drop(current);
+        attachment.close();
+    }
+
+    /// What it can be asked.
+    pub fn answers(&self) -> Answers {
+        let attachment = self.attachment.read();
+        attachment
+            .as_ref()
+            .map_or(Answers::NONE, |it| it.hello.answers)
+    }
+
+    /// The same as a client declares it: a JSON object.
+    pub fn declaration(&self) -> Bytes {
+        let attachment = self.attachment.read();
+        attachment
+            .as_ref()
+            .map_or(NOTHING, |it| it.declaration.clone())
+    }
+
+    /// Puts a question of a server's to it. Dropping the future takes the question back.
+    pub async fn ask(&self, question: Question) -> Result<Bytes, Refusal> {
+        let Some(attachment) = self.attachment() else {
+            return Err(Refusal::cannot(&question.method));
+        };
+        let _open = Open::new(&self.questions);
+        attachment.ask(question).await
+    }
+
+    /// How many questions it has been asked and has not answered.
+    pub fn questions(&self) -> u32 {
+        *self.questions.borrow()
+    }
+
+    /// A way to wait for a change of that.
+    pub fn watch_questions(&self) -> watch::Receiver<u32> {
+        self.questions.subscribe()
+    }
+
+    /// The folder that it works in, as it last said.
+    pub fn project(&self) -> Option<PathBuf> {
+        self.project.read().clone()
+    }
+
+    /// It says which folder it works in.
+    pub fn note_project(&self, project: &Option<PathBuf>) {
+        if project.is_some() && *self.project.read() != *project {
+            project.clone_into(&mut self.project.write());
+        }
+    }
+
+    /// One more call of its, until the guard is dropped.
+    pub fn begin_call(self: &Arc<Self>) -> CallGuard {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        CallGuard(Arc::clone(self))
+    }
+
+    /// Its calls that are under way, and its calls so far.
+    pub fn counts(&self) -> (u32, u64) {
+        (
+            self.in_flight.load(Ordering::Relaxed),
+            self.calls.load(Ordering::Relaxed),
+        )
+    }
+}
+
+impl Default for Agent {
+    fn default() -> Self {
+        Self::new(None)
+    }
+}
+
+/// One call of an agent's that is under way.
+#[derive(Debug)]
+pub struct CallGuard(Arc<Agent>);
+
+impl Drop for CallGuard {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// One question that is open.
+struct Open<'a>(&'a watch::Sender<u32>);
+
+impl<'a> Open<'a> {
+    fn new(questions: &'a watch::Sender<u32>) -> Self {
+        questions.send_modify(|open| *open += 1);
+        Self(questions)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|open| *open -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_agent_is_gone_when_nobody_holds_it() {
+        let agent = Arc::new(Agent::default());
+        let mut gone = std::pin::pin!(agent.gone());
+        let held = Arc::clone(&agent);
+        drop(agent);
+        assert!(futures_util::poll!(&mut gone).is_pending());
+        drop(held);
+        gone.await;
+    }
+
+    #[tokio::test]
+    async fn whoever_has_not_said_what_it_can_be_asked_is_asked_nothing() {
+        let agent = Agent::default();
+        assert_eq!(agent.declaration(), "{}");
+        let question = Question {
+            server: "s".into(),
+            method: "roots/list".into(),
+            params: Bytes::new(),
+        };
+        assert_eq!(agent.ask(question).await.unwrap_err().code, -32601);
+        assert_eq!(agent.questions(), 0);
+    }
+}

@@ -1,0 +1,132 @@
+//! What an agent can be asked by a server. Pure.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json, value::RawValue};
+
+/// What an agent can be asked by a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Answers {
+    /// `sampling/createMessage`.
+    pub sampling: bool,
+    /// The same with tools.
+    pub sampling_tools: bool,
+    /// The same with `includeContext`.
+    pub sampling_context: bool,
+    /// `elicitation/create` with a form.
+    pub elicitation_form: bool,
+    /// The same with a page to go to.
+    pub elicitation_url: bool,
+    /// `roots/list`.
+    pub roots: bool,
+}
+
+impl Answers {
+    /// All that can be passed on.
+    pub const ALL: Self = Self {
+        sampling: true,
+        sampling_tools: true,
+        sampling_context: true,
+        elicitation_form: true,
+        elicitation_url: true,
+        roots: true,
+    };
+
+    /// Nothing.
+    pub const NONE: Self = Self {
+        sampling: false,
+        sampling_tools: false,
+        sampling_context: false,
+        elicitation_form: false,
+        elicitation_url: false,
+        roots: false,
+    };
+
+    /// As a client declares it: a JSON object.
+    pub fn declaration(self) -> String {
+        let mut all = Map::new();
+        if self.sampling {
+            let mut sampling = json!({});
+            if self.sampling_tools {
+                sampling["tools"] = json!({});
+            }
+            if self.sampling_context {
+                sampling["context"] = json!({});
+            }
+            all.insert("sampling".into(), sampling);
+        }
+        if self.elicitation_form || self.elicitation_url {
+            let mut elicitation = json!({});
+            if self.elicitation_form {
+                elicitation["form"] = json!({});
+            }
+            if self.elicitation_url {
+                elicitation["url"] = json!({});
+            }
+            all.insert("elicitation".into(), elicitation);
+        }
+        if self.roots {
+            all.insert("roots".into(), json!({}));
+        }
+        Value::Object(all).to_string()
+    }
+
+    /// Whether this question can be answered. `params` is JSON text.
+    pub fn cover(self, method: &str, params: &[u8]) -> bool {
+        #[derive(Deserialize)]
+        struct Sampling<'a> {
+            #[serde(borrow, default)]
+            tools: Option<&'a RawValue>,
+        }
+        #[derive(Deserialize)]
+        struct Elicitation {
+            #[serde(default)]
+            mode: Option<String>,
+        }
+        match method {
+            "sampling/createMessage" => {
+                let with_tools = serde_json::from_slice::<Sampling<'_>>(params)
+                    .is_ok_and(|params| params.tools.is_some());
+                self.sampling && (self.sampling_tools || !with_tools)
+            }
+            "elicitation/create" => match serde_json::from_slice::<Elicitation>(params) {
+                Ok(Elicitation { mode: Some(mode) }) if mode == "url" => self.elicitation_url,
+                _ => self.elicitation_form,
+            },
+            "roots/list" => self.roots,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_asked_is_declared_and_nothing_else() {
+        assert_eq!(Answers::NONE.declaration(), "{}");
+        let all: Value = serde_json::from_str(&Answers::ALL.declaration()).unwrap();
+        let expected = json!({
+            "sampling": {"tools": {}, "context": {}},
+            "elicitation": {"form": {}, "url": {}},
+            "roots": {},
+        });
+        assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn a_question_needs_the_right_capability() {
+        let plain = Answers {
+            sampling: true,
+            elicitation_form: true,
+            ..Answers::NONE
+        };
+        assert!(plain.cover("sampling/createMessage", b"{}"));
+        assert!(!plain.cover("sampling/createMessage", br#"{"tools":[]}"#));
+        assert!(plain.cover("elicitation/create", br#"{"message":"?"}"#));
+        assert!(plain.cover("elicitation/create", br#"{"mode":"form"}"#));
+        assert!(!plain.cover("elicitation/create", br#"{"mode":"url"}"#));
+        assert!(!plain.cover("roots/list", b""));
+        assert!(!Answers::ALL.cover("something/else", b"{}"));
+    }
+}

@@ -1,0 +1,191 @@
+//! From any name of a tool or a prompt to the one that is meant.
+
+use super::{Catalog, Item, names::Names};
+use crate::{
+    nearest::nearest,
+    pool::{Server, check_length, key::Caller},
+    supervisor::status::Readiness,
+};
+use nexus_proto::{
+    name::readings,
+    reason::{Failure, Reason},
+};
+use std::sync::Arc;
+
+/// What was looked for, and the server that has it.
+#[derive(Debug)]
+pub struct Found<T> {
+    /// The server.
+    pub server: Arc<Server>,
+    /// What was looked for.
+    pub item: Arc<T>,
+}
+
+/// Why a name leads to nothing.
+#[derive(Debug)]
+pub enum NotFound {
+    /// This server may have it once its lists are known: the one that was named, or one of many.
+    AskLater(Arc<Server>, Named),
+    /// Nobody has it.
+    Never(Failure),
+}
+
+/// Whether somebody said which server it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named {
+    /// The server was named.
+    Yes,
+    /// It is one of those that might have something of that bare name.
+    No,
+}
+
+impl Catalog {
+    /// What somebody calls `name`.
+    ///
+    /// A bare name is not looked for at the servers in `without`.
+    pub fn find<T: Item>(
+        &self,
+        name: &str,
+        caller: &Caller,
+        without: &[Arc<Server>],
+    ) -> Result<Found<T>, NotFound> {
+        check_length(name).map_err(NotFound::Never)?;
+        let mut unlisted = None;
+        let mut named_server = None;
+        for (server_name, own_name) in readings(name) {
+            let Some(server) = self.pool.find(server_name) else {
+                continue;
+            };
+            match self.of::<T>(&server, caller) {
+                Some(names) => {
+                    let by_name = names.by_name.get(own_name);
+                    if let Some(item) = by_name.or_else(|| names.by_agent_name.get(name)) {
+                        let item = Arc::clone(item);
+                        return Ok(Found { server, item });
+                    }
+                    named_server.get_or_insert((server, names, own_name));
+                }
+                None => {
+                    unlisted.get_or_insert(server);
+                }
+            }
+        }
+        if let Some(server) = unlisted {
+            return Err(NotFound::AskLater(server, Named::Yes));
+        }
+        match named_server {
+            Some((server, names, own_name)) => {
+                let error = server.lists_for(caller).of(T::KIND).error.clone();
+                let failure = no_such_item(&server, &names, own_name, error);
+                Err(NotFound::Never(failure))
+            }
+            None => self.find_bare(name, caller, without),
+        }
+    }
+
+    /// A bare name, which is good where only one server has it.
+    fn find_bare<T: Item>(
+        &self,
+        name: &str,
+        caller: &Caller,
+        without: &[Arc<Server>],
+    ) -> Result<Found<T>, NotFound> {
+        let mut found: Vec<Found<T>> = Vec::new();
+        let mut unlisted = None;
+        let is_left_out = |server: &Arc<Server>| without.iter().any(|out| Arc::ptr_eq(out, server));
+        let is_dotted = readings(name).next().is_some();
+        let servers = self.pool.servers();
+        for server in servers.values().filter(|server| !is_left_out(server)) {
+            match self.of::<T>(server, caller) {
+                Some(names) => found.extend(names.by_name.get(name).map(|item| Found {
+                    server: Arc::clone(server),
+                    item: Arc::clone(item),
+                })),
+                // One that keeps ending, or would have to be woken for it, is not worth the wait; nor is
+                // any for a name that says which server is meant.
+                None if !is_dotted && matches!(server.readiness_for(caller), Readiness::Wait) => {
+                    unlisted.get_or_insert_with(|| Arc::clone(server));
+                }
+                None => {}
+            }
+        }
+        match (found.len(), unlisted) {
+            (1, None) => found
+                .pop()
+                .ok_or_else(|| NotFound::Never(self.no_such_name::<T>(name, caller))),
+            // It may turn out to be known to a second one.
+            (_, Some(server)) => Err(NotFound::AskLater(server, Named::No)),
+            (0, None) => Err(NotFound::Never(self.no_such_name::<T>(name, caller))),
+            (_, None) => {
+                let names: Vec<&str> = found.iter().map(|found| found.item.name()).collect();
+                let noun = T::NOUN;
+                let message = format!("several servers have a {noun} {name:?}");
+                let hint = format!("say which: {}", names.join(", "));
+                Err(NotFound::Never(
+                    Failure::new(Reason::AmbiguousName, message)
+                        .with(|details| details.hint = Some(hint)),
+                ))
+            }
+        }
+    }
+
+    fn no_such_name<T: Item>(&self, name: &str, caller: &Caller) -> Failure {
+        let servers = self.pool.servers();
+        let mut names: Vec<String> = servers.keys().cloned().collect();
+        for server in servers.values() {
+            if let Some(known) = self.of::<T>(server, caller) {
+                names.extend(known.list.iter().map(|item| item.dotted()));
+            }
+        }
+        let wrong_server = readings(name).next().map(|(server, _)| server);
+        let failure = match wrong_server {
+            Some(server) => Failure::new(
+                Reason::ServerNotFound,
+                format!("there is no server {server:?}"),
+            ),
+            None => Failure::new(T::NOT_FOUND, format!("there is no {} {name:?}", T::NOUN)),
+        };
+        let bare = names.iter().find(|n| n.rsplit('.').next() == Some(name));
+        let near = bare
+            .map(String::as_str)
+            .or_else(|| nearest(name, names.iter().map(String::as_str)));
+        failure.with(|details| {
+            details.suggestion = near.map(str::to_owned);
+            let (command, noun) = (T::COMMAND, T::NOUN);
+            details.hint = Some(format!("`nexusctl {command}` lists the {noun}s there are"));
+        })
+    }
+}
+
+fn no_such_item<T: Item>(
+    server: &Server,
+    names: &Names<T>,
+    name: &str,
+    list_error: Option<String>,
+) -> Failure {
+    let config = server.config();
+    let (noun, command) = (T::NOUN, T::COMMAND);
+    let near = nearest(name, names.list.iter().map(|item| item.own_name()));
+    if let Some(error) = list_error {
+        let message = format!(
+            "the {noun}s of {:?} could not be listed: {error}",
+            config.name
+        );
+        return Failure::new(T::NOT_FOUND, message).with(|details| {
+            details.server = Some(config.name.clone());
+            details.hint = Some(format!("`nexusctl refresh {}` asks again", config.slug));
+        });
+    }
+    Failure::new(
+        T::NOT_FOUND,
+        format!("the server {:?} has no {noun} {name:?}", config.name),
+    )
+    .with(|details| {
+        details.server = Some(config.name.clone());
+        details.suggestion = near.map(|near| format!("{}.{near}", config.slug));
+        let slug = &config.slug;
+        details.hint = Some(format!(
+            "`nexusctl {command} --server {slug}` lists its {noun}s"
+        ));
+    })
+}

@@ -1,0 +1,106 @@
+//! What one server has of one kind, under the names that agents use.
+
+use super::Catalog;
+use crate::{
+    mcp::lists::{Definition, Kind, List},
+    pool::{Pool, Server},
+};
+use nexus_proto::{
+    name::{Slug, tool_name},
+    reason::Reason,
+};
+use parking_lot::Mutex;
+use std::{collections::HashMap, sync::Arc};
+
+/// What has a name on its server: a tool or a prompt.
+pub trait Item: Sized + Send + Sync + 'static {
+    /// Which list it is in.
+    const KIND: Kind;
+    /// What one is called.
+    const NOUN: &'static str;
+    /// Why there is none of some name.
+    const NOT_FOUND: Reason;
+    /// The command that lists them.
+    const COMMAND: &'static str;
+
+    /// One that is called `name` by agents.
+    fn new(name: String, server: String, definition: &Definition) -> Self;
+    /// Its name towards agents.
+    fn name(&self) -> &str;
+    /// The name of its server.
+    fn server(&self) -> &str;
+    /// Its name on its server.
+    fn own_name(&self) -> &str;
+    #[doc(hidden)]
+    fn cache(catalog: &Catalog) -> &Cache<Self>;
+
+    /// Its name as people type it.
+    fn dotted(&self) -> String {
+        format!("{}.{}", self.server(), self.own_name())
+    }
+}
+
+/// What one server has of one kind.
+#[derive(Debug)]
+pub struct Names<T> {
+    /// In the server's own order.
+    pub list: Vec<Arc<T>>,
+    pub(super) by_name: HashMap<String, Arc<T>>,
+    pub(super) by_agent_name: HashMap<String, Arc<T>>,
+    source: Arc<List>,
+    slug: Slug,
+}
+
+impl<T: Item> Names<T> {
+    fn new(server: &str, slug: &Slug, source: &Arc<List>) -> Self {
+        let mut names = Self {
+            list: Vec::with_capacity(source.entries.len()),
+            by_name: HashMap::new(),
+            by_agent_name: HashMap::new(),
+            source: Arc::clone(source),
+            slug: slug.clone(),
+        };
+        for definition in &source.entries {
+            let name = tool_name(slug, &definition.key);
+            let item = Arc::new(T::new(name.clone(), server.to_owned(), definition));
+            names.list.push(Arc::clone(&item));
+            names
+                .by_name
+                .insert(definition.key.clone(), Arc::clone(&item));
+            // Two names that are shortened to the same: the first keeps it.
+            names.by_agent_name.entry(name).or_insert(item);
+        }
+        names
+    }
+}
+
+/// Of each server what those lists come to that somebody still holds: agents may see different ones.
+#[derive(Debug)]
+pub struct Cache<T>(Mutex<HashMap<String, Vec<Arc<Names<T>>>>>);
+
+impl<T> Default for Cache<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T: Item> Cache<T> {
+    pub(super) fn get(&self, server: &Server, source: Arc<List>, pool: &Pool) -> Arc<Names<T>> {
+        let config = server.config();
+        let mut known = self.0.lock();
+        let of_server = known.entry(config.name.clone()).or_default();
+        let is_it = |names: &&Arc<Names<T>>| {
+            Arc::ptr_eq(&names.source, &source) && names.slug == config.slug
+        };
+        if let Some(names) = of_server.iter().find(is_it) {
+            return Arc::clone(names);
+        }
+        let names = Arc::new(Names::new(&config.name, &config.slug, &source));
+        // Lists that only we remember are nobody's any more.
+        of_server.retain(|old| Arc::strong_count(&old.source) > 1 && old.slug == config.slug);
+        of_server.push(Arc::clone(&names));
+        let servers = pool.servers();
+        known.retain(|name, _| servers.contains_key(name));
+        names
+    }
+}

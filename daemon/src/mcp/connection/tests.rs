@@ -1,0 +1,236 @@
+use super::*;
+use serde_json::Value;
+
+fn connection() -> Arc<Connection> {
+    Arc::new(Connection::new(Host {
+        server: "s".into(),
+        asks: Arc::default(),
+        owner: None,
+        subscriptions: Arc::default(),
+        log: Box::new(|_| {}),
+    }))
+}
+
+fn legacy() -> Arc<Connection> {
+    let connection = connection();
+    connection.agree(Terms {
+        revision: Revision::NEWEST_LEGACY,
+        offers: Offers::default(),
+    });
+    connection
+}
+
+fn ask(connection: &Arc<Connection>, method: &'static str) -> Result<Waiting, CallError> {
+    connection.ask(&Ask {
+        method,
+        params: &[],
+    })
+}
+
+fn call(connection: &Arc<Connection>, events: Option<mpsc::Sender<CallEvent>>) -> Waiting {
+    let behalf = OnBehalf {
+        agent: Arc::default(),
+        events,
+        log_level: None,
+    };
+    let ask = Ask {
+        method: "tools/call",
+        params: &[],
+    };
+    connection.ask_for(&ask, behalf).unwrap()
+}
+
+fn cause() -> Arc<Failure> {
+    Arc::new(Failure::new(Reason::ServerExited, "exit code 7"))
+}
+
+fn line(text: &str) -> Line {
+    Line::Whole(Bytes::copy_from_slice(text.as_bytes()))
+}
+
+async fn written(connection: &Connection) -> Vec<Value> {
+    let mut batch = Vec::new();
+    connection.outbox.next_batch(100, &mut batch).await;
+    let read = |frame: &Frame| serde_json::from_slice(&frame.bytes).unwrap();
+    batch.iter().map(read).collect()
+}
+
+#[tokio::test]
+async fn answers_find_their_callers_in_any_order() {
+    let connection = connection();
+    let first = ask(&connection, "a").unwrap();
+    let second = ask(&connection, "b").unwrap();
+    connection.receive(line(r#"{"id":2,"result":"two"}"#));
+    connection.receive(line(r#"{"id":1,"result":"one"}"#));
+    assert_eq!(first.await.unwrap(), "\"one\"");
+    assert_eq!(second.await.unwrap(), "\"two\"");
+    assert_eq!(connection.in_flight(), 0);
+}
+
+#[tokio::test]
+async fn repeated_unknown_and_strange_answers_are_dropped_and_counted() {
+    let connection = connection();
+    let call = ask(&connection, "a").unwrap();
+    for text in [
+        r#"{"id":99,"result":{}}"#,
+        r#"{"id":"1","result":{}}"#,
+        r#"{"id":null,"result":{}}"#,
+        "npm warn deprecated",
+    ] {
+        connection.receive(line(text));
+    }
+    connection.receive(line(r#"{"id":1,"result":"first"}"#));
+    connection.receive(line(r#"{"id":1,"result":"second"}"#));
+    assert_eq!(call.await.unwrap(), "\"first\"");
+    assert_eq!((connection.oddities(), connection.noise()), (4, 1));
+}
+
+#[tokio::test]
+async fn the_end_tells_what_was_written_from_what_was_not() {
+    let connection = connection();
+    let sent = ask(&connection, "a").unwrap();
+    written(&connection).await;
+    let unsent = ask(&connection, "b").unwrap();
+    connection.end(&cause());
+    assert!(matches!(sent.await, Err(CallError::Lost(_))));
+    assert!(matches!(unsent.await, Err(CallError::NotSent(_))));
+    let late = ask(&connection, "c").map(|_| ());
+    assert!(matches!(late, Err(CallError::NotSent(_))));
+}
+
+#[tokio::test]
+async fn a_caller_that_goes_away_cancels_what_was_written_and_takes_back_what_was_not() {
+    let connection = connection();
+    let sent = ask(&connection, "a").unwrap();
+    written(&connection).await;
+    drop(sent);
+    drop(ask(&connection, "b").unwrap());
+    let news = written(&connection).await;
+    assert_eq!(news.len(), 1, "{news:?}");
+    assert_eq!(news[0]["method"], "notifications/cancelled");
+    assert_eq!(news[0]["params"]["requestId"], 1);
+    connection.receive(line(r#"{"id":1,"result":"late"}"#));
+    assert_eq!(connection.oddities(), 1);
+}
+
+#[tokio::test]
+async fn a_line_that_cannot_be_kept_fails_its_own_call_only() {
+    let connection = connection();
+    let large = ask(&connection, "a").unwrap();
+    let spoiled = ask(&connection, "b").unwrap();
+    let good = ask(&connection, "c").unwrap();
+    connection.receive(Line::Oversized {
+        head: Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":{"#),
+        tail: Bytes::from_static(b"}}"),
+        length: 1 << 30,
+    });
+    connection.receive(Line::Whole(Bytes::from_static(
+        b"{\"id\":2,\"result\":{\"text\":\"\xff\"}}",
+    )));
+    connection.receive(line(r#"{"id":3,"result":{}}"#));
+    assert!(matches!(large.await, Err(CallError::TooLarge(_))));
+    assert!(matches!(spoiled.await, Err(CallError::Malformed(_))));
+    assert!(good.await.is_ok());
+}
+
+#[tokio::test]
+async fn progress_reaches_its_own_call_and_no_other() {
+    let connection = connection();
+    let (to, mut from) = mpsc::channel(4);
+    let call = call(&connection, Some(to));
+    let _other = call(&connection, None);
+    for token in ["1", "2", "99", "\"1\""] {
+        connection.receive(line(&format!(
+            r#"{{"method":"notifications/progress","params":{{"progressToken":{token},"progress":0.5,"total":1}}}}"#
+        )));
+    }
+    let Ok(CallEvent::Progress(progress)) = from.try_recv() else {
+        panic!("no progress");
+    };
+    assert_eq!(progress.total, Some(1.0));
+    assert!(from.try_recv().is_err());
+    drop(call);
+}
+
+#[tokio::test]
+async fn what_no_agent_can_answer_is_refused() {
+    let connection = legacy();
+    connection.receive(line(r#"{"id":"p","method":"ping"}"#));
+    connection.receive(line(r#"{"id":8,"method":"who/knows"}"#));
+    let answers = written(&connection).await;
+    assert_eq!(answers[0]["result"], serde_json::json!({}));
+    assert_eq!(answers[1]["error"]["code"], -32601);
+    // Outside a call there is nobody to ask, and that is no reason to let calls in one by one.
+    connection.receive(line(r#"{"id":9,"method":"sampling/createMessage"}"#));
+    assert_eq!(written(&connection).await[0]["error"]["code"], -1);
+    assert!(!connection.host.asks.load(Ordering::Relaxed));
+    let _call = call(&connection, None);
+    written(&connection).await;
+    connection.receive(line(r#"{"id":10,"method":"sampling/createMessage"}"#));
+    assert_eq!(written(&connection).await[0]["error"]["code"], -32601);
+    assert!(connection.host.asks.load(Ordering::Relaxed));
+}
+
+#[tokio::test]
+async fn messages_of_a_batch_are_taken_one_by_one() {
+    let connection = connection();
+    let (first, second) = (
+        ask(&connection, "a").unwrap(),
+        ask(&connection, "b").unwrap(),
+    );
+    connection.receive(line(r#"[{"id":2,"result":"two"},{"id":1,"result":"one"}]"#));
+    assert_eq!(first.await.unwrap(), "\"one\"");
+    assert_eq!(second.await.unwrap(), "\"two\"");
+}
+
+#[tokio::test]
+async fn what_is_asked_quietly_is_never_cancelled_and_its_late_answer_is_no_oddity() {
+    let connection = connection();
+    let quiet = ask(&connection, "a").unwrap().quietly();
+    written(&connection).await;
+    drop(quiet);
+    assert_eq!(connection.in_flight(), 0);
+    connection.receive(line(r#"{"id":1,"result":"late"}"#));
+    connection.receive(line(r#"{"id":1,"result":"twice"}"#));
+    assert_eq!(connection.oddities(), 1);
+    connection.notify("x", b"");
+    assert_eq!(written(&connection).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_banner_is_forgiven_and_a_flood_of_noise_is_not() {
+    let connection = connection();
+    for _ in 0..3 {
+        for _ in 0..MAX_NOISE {
+            connection.receive(line("npm warn deprecated"));
+        }
+        assert!(!connection.is_only_noise());
+        connection.receive(line(r#"{"method":"notifications/message"}"#));
+    }
+    for _ in 0..=MAX_NOISE {
+        connection.receive(line("npm warn deprecated"));
+    }
+    assert!(connection.is_only_noise());
+}
+
+#[tokio::test]
+async fn one_that_retires_takes_nothing_new_and_finishes_what_it_has() {
+    let connection = connection();
+    let call = ask(&connection, "a").unwrap();
+    assert!(!connection.retire_if_idle(&cause()));
+    connection.retire(&cause());
+    let late = ask(&connection, "b").map(|_| ());
+    assert!(matches!(late, Err(CallError::NotSent(_))));
+    let mut drained = std::pin::pin!(connection.drained());
+    assert!(futures_util::poll!(&mut drained).is_pending());
+    connection.receive(line(r#"{"id":1,"result":"one"}"#));
+    drained.await;
+    assert_eq!(call.await.unwrap(), "\"one\"");
+}
+
+#[tokio::test]
+async fn one_that_retires_idle_is_drained_at_once() {
+    let connection = connection();
+    connection.retire(&cause());
+    connection.drained().await;
+}

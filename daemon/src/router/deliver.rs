@@ -1,0 +1,238 @@
+//! Sends a request to a process of its server, again if that cannot do harm, and answers what the server
+//! wants to know first.
+
+use super::limit::within;
+use crate::{
+    agent::Question,
+    mcp::{
+        connection::{CallError, CallEvent, OnBehalf},
+        level::Level,
+        offers::Offers,
+        outgoing::{Ask, Param},
+        rounds::{self, InputRequired, MAX_ROUNDS},
+    },
+    pool::{Admission, Server, key::Caller},
+};
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+use nexus_proto::reason::{Failure, Reason};
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, timeout},
+};
+use tracing::debug;
+
+/// The longest that anybody may wait for anything.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+const RESOURCE_NOT_FOUND: i64 = -32002;
+const MISSING_CAPABILITY: i64 = -32021;
+
+/// Something that is asked of a server on behalf of an agent.
+#[derive(Debug)]
+pub(super) struct Job<'a> {
+    pub(super) caller: &'a Caller,
+    pub(super) server: Arc<Server>,
+    /// What it is, for people.
+    pub(super) what: String,
+    /// The tool or prompt, for programs.
+    pub(super) item: Option<&'a str>,
+    pub(super) method: &'static str,
+    pub(super) params: &'a [(&'static str, Param<'a>)],
+    /// What a server must have declared for it.
+    pub(super) needs: fn(&Offers) -> bool,
+    /// It may be carried out twice.
+    pub(super) repeatable: bool,
+    pub(super) events: Option<mpsc::Sender<CallEvent>>,
+    pub(super) log_level: Option<Level>,
+}
+
+/// Waits no longer than the caller does. `sent` is set by the work once a server may have seen it.
+pub(super) async fn before_deadline<T>(
+    what: &str,
+    deadline: Option<Duration>,
+    sent: &mut bool,
+    work: impl AsyncFnOnce(&mut bool) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let patience = deadline.unwrap_or(LONGEST).min(LONGEST);
+    let outcome = timeout(patience, work(sent)).await;
+    let outcome = outcome.unwrap_or_else(|_| {
+        let message = format!("{what} was not answered within {patience:?}");
+        Err(Failure::new(Reason::Deadline, message))
+    });
+    outcome.map_err(|failure| match failure.reason {
+        Reason::Deadline => failure.with(|details| details.maybe_executed |= *sent),
+        _ => failure,
+    })
+}
+
+impl Job<'_> {
+    /// Has it done within the time that its server may take.
+    pub(super) async fn run(&self, sent: &mut bool) -> Result<Bytes, Failure> {
+        let limit = self.server.config().timeout;
+        let done = within(limit, &self.caller.agent, self.deliver(sent)).await;
+        done.unwrap_or_else(|| {
+            let message = format!("{} did not answer within {limit:?}", self.what);
+            Err(Failure::new(Reason::Deadline, message))
+        })
+    }
+
+    async fn deliver(&self, sent: &mut bool) -> Result<Bytes, Failure> {
+        let mut may_repeat = self.repeatable;
+        let mut lost_before = false;
+        let mut admission = None;
+        // What the server wanted to know, and what it wants to have back.
+        let mut answers = Vec::new();
+        let mut state = Bytes::new();
+        let mut rounds = 0;
+        loop {
+            // Once it may have been carried out, no later failure says that it was not.
+            let about = |failure| self.about(failure, lost_before);
+            let admitted: Admission = match admission.take() {
+                Some(admitted) => admitted,
+                None => self.server.admit(self.caller).await.map_err(about)?,
+            };
+            let member = Arc::clone(&admitted.member);
+            let connection = member.ready(&self.server).await.map_err(about)?;
+            let terms = connection.terms();
+            if !terms.is_some_and(|terms| (self.needs)(&terms.offers)) {
+                return Err(about(self.not_offered()));
+            }
+            let params = [
+                self.params,
+                &[
+                    ("inputResponses", Param::Json(&answers)),
+                    ("requestState", Param::Json(&state)),
+                ],
+            ]
+            .concat();
+            let began = Instant::now();
+            let ask = Ask {
+                method: self.method,
+                params: if rounds == 0 { self.params } else { &params },
+            };
+            let answer = match connection.ask_for(&ask, self.behalf()) {
+                Ok(waiting) => {
+                    *sent = true;
+                    waiting.await
+                }
+                Err(error) => Err(error),
+            };
+            match answer {
+                Ok(result) => {
+                    self.server.timings().add(began.elapsed());
+                    let is_modern = terms.is_some_and(|terms| terms.revision.is_modern());
+                    let asks = if is_modern {
+                        rounds::read(&result)
+                    } else {
+                        None
+                    };
+                    let Some(asks) = asks else {
+                        return Ok(result);
+                    };
+                    rounds += 1;
+                    let asked = asks.map_err(|error| error.to_string());
+                    let asked = asked.and_then(|asked| match rounds {
+                        0..=MAX_ROUNDS => Ok(asked),
+                        _ => Err(format!("it asks and asks: {MAX_ROUNDS} times so far")),
+                    });
+                    let asked = asked.map_err(|wrong| about(self.cannot_answer(&wrong)))?;
+                    answers = self.answers(&asked).await.map_err(about)?;
+                    state = asked.state;
+                    admission = Some(admitted);
+                    continue;
+                }
+                // Nobody has seen it: it goes to the next process.
+                Err(CallError::NotSent(_)) => *sent = lost_before,
+                Err(CallError::Lost(cause)) if std::mem::take(&mut may_repeat) => {
+                    let cause = &cause.message;
+                    debug!(what = self.what, cause, "lost: asked once more");
+                    lost_before = true;
+                }
+                Err(error) => return Err(about(self.failed(error))),
+            }
+            member.lost(&connection).await;
+            if self.server.config().replicas == 1 {
+                // It keeps its turn; where there are others, one of them may be faster.
+                admission = Some(admitted);
+            }
+        }
+    }
+
+    fn behalf(&self) -> OnBehalf {
+        OnBehalf {
+            agent: Arc::clone(&self.caller.agent),
+            events: self.events.clone(),
+            log_level: self.log_level,
+        }
+    }
+
+    /// Has the agent answer what the server wants to know. All at once: it wants them all.
+    async fn answers(&self, asked: &InputRequired) -> Result<Vec<u8>, Failure> {
+        let server = self.server.config().name.clone();
+        let answers = asked.questions.iter().map(|asked| {
+            let question = Question {
+                server: server.clone(),
+                method: asked.method.clone(),
+                params: asked.params.clone(),
+            };
+            async move {
+                match self.caller.agent.ask(question).await {
+                    Ok(answer) => Ok((asked.key.clone(), answer)),
+                    // Nobody said no, and nobody said yes.
+                    Err(refusal) if refusal.code == -1 && asked.method == "elicitation/create" => {
+                        let cancelled = Bytes::from_static(b"{\"action\":\"cancel\"}");
+                        Ok((asked.key.clone(), cancelled))
+                    }
+                    Err(refusal) => {
+                        let wrong = format!("it asks {}: {}", asked.method, refusal.message);
+                        Err(self.cannot_answer(&wrong))
+                    }
+                }
+            }
+        });
+        Ok(rounds::responses(&try_join_all(answers).await?))
+    }
+
+    fn failed(&self, error: CallError) -> Failure {
+        let was_lost = matches!(error, CallError::Lost(_));
+        let mut failure = error.into_failure(&self.what);
+        match failure.details.rpc_code {
+            Some(RESOURCE_NOT_FOUND) if self.method == "resources/read" => {
+                failure.reason = Reason::ResourceNotFound;
+            }
+            Some(MISSING_CAPABILITY) => {
+                failure.reason = Reason::CannotAnswer;
+                let hint = "it has questions: use a client that can be asked";
+                failure.details.hint = Some(hint.to_owned());
+            }
+            _ => {}
+        }
+        if was_lost && !self.repeatable {
+            let hint = "the server may have carried it out: look before you call it again";
+            failure.details.hint = Some(hint.to_owned());
+        }
+        failure
+    }
+
+    fn cannot_answer(&self, wrong: &str) -> Failure {
+        let message = format!("{} cannot go on: {wrong}", self.what);
+        Failure::new(Reason::CannotAnswer, message)
+    }
+
+    fn not_offered(&self) -> Failure {
+        let name = self.server.config().name.clone();
+        let method = self.method;
+        let message = format!("the server {name:?} does not offer {method}");
+        Failure::new(Reason::NotSupported, message)
+    }
+
+    fn about(&self, failure: Failure, lost_before: bool) -> Failure {
+        failure.with(|details| {
+            details.server = Some(self.server.config().name.clone());
+            details.tool = self.item.map(str::to_owned);
+            details.maybe_executed |= lost_before;
+        })
+    }
+}

@@ -1,0 +1,72 @@
+//! How long a server may take.
+
+use crate::agent::Agent;
+use std::{pin::pin, time::Duration};
+use tokio::time::{Instant, sleep};
+
+/// Does the work within the limit; `None` when time is up. While the agent thinks about a question that it
+/// was asked, the clock stands still: the server cannot go on without the answer.
+pub(super) async fn within<T>(
+    limit: Duration,
+    agent: &Agent,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let mut questions = agent.watch_questions();
+    let mut work = pin!(work);
+    let mut left = limit;
+    loop {
+        let is_asked = *questions.borrow_and_update() > 0;
+        let began = Instant::now();
+        tokio::select! {
+            biased;
+            done = &mut work => return Some(done),
+            // The sender is the agent's, which the caller holds.
+            _ = questions.changed() => {
+                if !is_asked {
+                    left = left.saturating_sub(began.elapsed());
+                }
+            }
+            () = sleep(left), if !is_asked => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::{Answers, Attachment, Hello, Question};
+    use std::sync::Arc;
+    use tokio::{sync::mpsc, time::timeout};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn time_is_up_when_it_is_up() {
+        let agent = Agent::default();
+        assert_eq!(within(SECOND, &agent, sleep(SECOND / 2)).await, Some(()));
+        assert_eq!(within(SECOND, &agent, sleep(SECOND * 2)).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_clock_stands_still_while_somebody_is_asked() {
+        let agent = Arc::new(Agent::default());
+        let (to, _from) = mpsc::channel(1);
+        let hello = Hello {
+            answers: Answers::ALL,
+            ..Hello::default()
+        };
+        agent.attach(Attachment::new(hello, to));
+        let question = Question {
+            server: "s".into(),
+            method: "elicitation/create".into(),
+            params: Default::default(),
+        };
+        let work = async {
+            sleep(SECOND / 2).await;
+            // Nobody answers for an hour.
+            let _ = timeout(SECOND * 3600, agent.ask(question)).await;
+            sleep(SECOND / 4).await;
+        };
+        assert_eq!(within(SECOND, &agent, work).await, Some(()));
+    }
+}

@@ -1,0 +1,252 @@
+//! What agents ask for.
+
+use super::{
+    Router,
+    deliver::{Job, before_deadline},
+};
+use crate::{
+    catalog::{Item as _, Prompt, Tool},
+    mcp::{MAX_MESSAGE, connection::CallEvent, level::Level, lists::Kind, outgoing::Param},
+    pool::key::Caller,
+};
+use bytes::Bytes;
+use nexus_proto::reason::{Failure, Reason};
+use serde_json::{json, value::RawValue};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+use tokio::sync::mpsc;
+
+/// A call of a tool.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// Who calls.
+    pub caller: &'a Caller,
+    /// Any name of the tool.
+    pub name: &'a str,
+    /// JSON text; empty for none.
+    pub arguments: Bytes,
+    /// How long the caller waits.
+    pub deadline: Option<Duration>,
+    /// Where progress and log messages are told.
+    pub events: Option<mpsc::Sender<CallEvent>>,
+    /// The least urgent log messages that are wanted.
+    pub log_level: Option<Level>,
+}
+
+/// A read of a resource.
+#[derive(Debug)]
+pub struct Read<'a> {
+    /// Who reads.
+    pub caller: &'a Caller,
+    /// Which server; empty where only one has it.
+    pub server: &'a str,
+    /// Which resource.
+    pub uri: &'a str,
+    /// How long the caller waits.
+    pub deadline: Option<Duration>,
+}
+
+/// A prompt to be filled in.
+#[derive(Debug)]
+pub struct GetPrompt<'a> {
+    /// Who wants it.
+    pub caller: &'a Caller,
+    /// Any name of the prompt.
+    pub name: &'a str,
+    /// JSON text; empty for none.
+    pub arguments: Bytes,
+    /// How long the caller waits.
+    pub deadline: Option<Duration>,
+}
+
+/// An argument that is being typed.
+#[derive(Debug)]
+pub struct Complete<'a> {
+    /// Who types.
+    pub caller: &'a Caller,
+    /// What it is an argument of.
+    pub reference: Reference<'a>,
+    /// Its name.
+    pub argument: &'a str,
+    /// What has been typed of it.
+    pub value: &'a str,
+    /// Arguments that are settled already.
+    pub context: &'a HashMap<String, String>,
+    /// How long the caller waits.
+    pub deadline: Option<Duration>,
+}
+
+/// What can have arguments.
+#[derive(Debug)]
+pub enum Reference<'a> {
+    /// A prompt, by any of its names.
+    Prompt(&'a str),
+    /// A template of a server's, which may be empty where only one has it.
+    Template(&'a str, &'a str),
+}
+
+impl Router {
+    /// Calls a tool. There is exactly one outcome; dropping the future cancels the call.
+    pub async fn call(&self, call: Call<'_>) -> Result<Bytes, Failure> {
+        let _lane = self.enter()?;
+        let _call = call.caller.agent.begin_call();
+        check_size(&call.arguments)?;
+        before_deadline(call.name, call.deadline, &mut false, async |sent| {
+            let found = self.find::<Tool>(call.name, call.caller).await?;
+            let tool = &found.item;
+            tool.check(&call.arguments)?;
+            self.calls.fetch_add(1, Ordering::Relaxed);
+            found.server.count_call();
+            let job = Job {
+                caller: call.caller,
+                what: tool.dotted(),
+                item: Some(&tool.tool),
+                method: "tools/call",
+                params: &[
+                    ("name", Param::Text(&tool.tool)),
+                    ("arguments", Param::Json(&call.arguments)),
+                ],
+                needs: |offers| offers.tools,
+                // A tool that can be called twice without harm is, if the operator believes the server
+                // in that.
+                repeatable: tool.repeatable && found.server.config().trust_hints,
+                events: call.events,
+                log_level: call.log_level,
+                server: found.server,
+            };
+            job.run(sent).await
+        })
+        .await
+    }
+
+    /// Reads a resource. Returns the name of the server too.
+    pub async fn read(&self, read: Read<'_>) -> Result<(Bytes, String), Failure> {
+        let _lane = self.enter()?;
+        let _call = read.caller.agent.begin_call();
+        before_deadline(read.uri, read.deadline, &mut false, async |sent| {
+            let (kind, caller) = (Kind::Resources, read.caller);
+            let server = self
+                .find_server(kind, read.server, read.uri, caller)
+                .await?;
+            let name = server.config().name.clone();
+            let job = Job {
+                caller,
+                server,
+                what: format!("{} of {name}", read.uri),
+                item: None,
+                method: "resources/read",
+                params: &[("uri", Param::Text(read.uri))],
+                needs: |offers| offers.resources,
+                repeatable: true,
+                events: None,
+                log_level: None,
+            };
+            Ok((job.run(sent).await?, name))
+        })
+        .await
+    }
+
+    /// Fills in a prompt.
+    pub async fn prompt(&self, get: GetPrompt<'_>) -> Result<Bytes, Failure> {
+        let _lane = self.enter()?;
+        let _call = get.caller.agent.begin_call();
+        check_size(&get.arguments)?;
+        check_object(&get.arguments)?;
+        before_deadline(get.name, get.deadline, &mut false, async |sent| {
+            let found = self.find::<Prompt>(get.name, get.caller).await?;
+            let job = Job {
+                caller: get.caller,
+                server: Arc::clone(&found.server),
+                what: found.item.dotted(),
+                item: Some(&found.item.prompt),
+                method: "prompts/get",
+                params: &[
+                    ("name", Param::Text(&found.item.prompt)),
+                    ("arguments", Param::Json(&get.arguments)),
+                ],
+                needs: |offers| offers.prompts,
+                repeatable: true,
+                events: None,
+                log_level: None,
+            };
+            job.run(sent).await
+        })
+        .await
+    }
+
+    /// Suggests what an argument might be.
+    pub async fn complete(&self, complete: Complete<'_>) -> Result<Bytes, Failure> {
+        let _lane = self.enter()?;
+        let _call = complete.caller.agent.begin_call();
+        let caller = complete.caller;
+        before_deadline(
+            complete.argument,
+            complete.deadline,
+            &mut false,
+            async |sent| {
+                let (server, what, reference) = match complete.reference {
+                    Reference::Prompt(name) => {
+                        let found = self.find::<Prompt>(name, caller).await?;
+                        let reference = json!({"type": "ref/prompt", "name": found.item.prompt});
+                        (found.server, found.item.dotted(), reference)
+                    }
+                    Reference::Template(server, template) => {
+                        let kind = Kind::Templates;
+                        let server = self.find_server(kind, server, template, caller).await?;
+                        let reference = json!({"type": "ref/resource", "uri": template});
+                        (server, template.to_owned(), reference)
+                    }
+                };
+                let reference = reference.to_string();
+                let argument = json!({"name": complete.argument, "value": complete.value});
+                let argument = argument.to_string();
+                // Older servers do not know it, and some are strict.
+                let context = match complete.context.is_empty() {
+                    true => String::new(),
+                    false => json!({"arguments": complete.context}).to_string(),
+                };
+                let job = Job {
+                    caller,
+                    server,
+                    what: format!("completing {what}"),
+                    item: None,
+                    method: "completion/complete",
+                    params: &[
+                        ("ref", Param::Json(reference.as_bytes())),
+                        ("argument", Param::Json(argument.as_bytes())),
+                        ("context", Param::Json(context.as_bytes())),
+                    ],
+                    needs: |offers| offers.completions,
+                    repeatable: true,
+                    events: None,
+                    log_level: None,
+                };
+                job.run(sent).await
+            },
+        )
+        .await
+    }
+}
+
+fn check_size(arguments: &[u8]) -> Result<(), Failure> {
+    let length = arguments.len();
+    if length <= MAX_MESSAGE {
+        return Ok(());
+    }
+    let message =
+        format!("the arguments are too large: {length} bytes, the limit is {MAX_MESSAGE}");
+    Err(Failure::new(Reason::TooLarge, message))
+}
+
+fn check_object(arguments: &[u8]) -> Result<(), Failure> {
+    let is_object = arguments.trim_ascii_start().first() == Some(&b'{')
+        && serde_json::from_slice::<&RawValue>(arguments).is_ok();
+    if arguments.is_empty() || is_object {
+        return Ok(());
+    }
+    let message = "the arguments must be a JSON object of strings";
+    Err(Failure::new(Reason::InvalidArguments, message))
+}
