@@ -40,6 +40,9 @@ const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("nexus-client/", env!("CARGO_PKG_VERSION")));
 
+/// Nobody waits longer than this for somebody else's attempt to connect.
+const LONGEST_ATTEMPT: Duration = Duration::from_secs(60);
+
 /// A connection that has been idle this long may have died unseen.
 const STALE: Duration = Duration::from_millis(100);
 
@@ -144,9 +147,11 @@ impl Transport {
     async fn send(self, mut request: Request<Body>) -> Result<Response<Incoming>, TransportError> {
         introduce(&mut request, &self.settings().introduction);
         if self.was_idle() {
-            // Lets the runtime read what has come meanwhile: the end of the connection, perhaps.
+            // Lets the runtime read what has come meanwhile: the end of the connection, perhaps. All
+            // who come before that has been done do the same.
             tokio::task::yield_now().await;
         }
+        self.line().last_use = Some(Instant::now());
         let mut retry = None;
         loop {
             let sent = match self.live() {
@@ -177,8 +182,11 @@ impl Transport {
 
     /// The connection there is, else a new one: made once, for all who wait.
     async fn sender(&self, retry: &mut Retry) -> io::Result<SendRequest<Body>> {
-        // Who waits in vain still makes an attempt of its own, and so learns why.
-        let _connecting = timeout_at(retry.until(), self.0.connecting.lock()).await;
+        // Who has no time to wait for the daemon has it for an attempt that is under way. Who waits in
+        // vain still makes an attempt of its own, and so learns why.
+        let attempt = Instant::now() + self.settings().connect_timeout.min(LONGEST_ATTEMPT);
+        let until = retry.until().max(attempt);
+        let _connecting = timeout_at(until, self.0.connecting.lock()).await;
         loop {
             if let Some(sender) = self.live() {
                 return Ok(sender);
@@ -213,6 +221,7 @@ impl Transport {
             let mut line = self.line();
             line.sender = Some(sender.clone());
             line.number += 1;
+            line.last_use = Some(Instant::now());
             line.number
         };
         if let Some(attachment) = attachment {
@@ -271,9 +280,8 @@ impl Transport {
     }
 
     fn was_idle(&self) -> bool {
-        let now = Instant::now();
-        let last = self.line().last_use.replace(now);
-        last.is_some_and(|last| now - last > STALE)
+        let last = self.line().last_use;
+        last.is_some_and(|last| last.elapsed() > STALE)
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {
