@@ -1,7 +1,8 @@
 //! The client, and how it is made.
 
 use crate::{
-    Daemon, Failure, Reason, Result, Servers, Tools,
+    AgentInfo, Agents, Completions, Daemon, Failure, Prompts, Reason, Resources, Result, Root,
+    Servers, Tools,
     transport::{Settings, Transport},
 };
 use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
@@ -62,11 +63,46 @@ impl Nexus {
         }
     }
 
+    /// What the servers let agents read.
+    pub fn resources(&self) -> Resources<'_> {
+        Resources {
+            transport: &self.transport,
+        }
+    }
+
+    /// The prompts of all servers.
+    pub fn prompts(&self) -> Prompts<'_> {
+        Prompts {
+            transport: &self.transport,
+        }
+    }
+
+    /// Help with filling in prompts and resource templates.
+    pub fn completions(&self) -> Completions<'_> {
+        Completions {
+            transport: &self.transport,
+        }
+    }
+
+    /// Who uses the pool.
+    pub fn agents(&self) -> Agents<'_> {
+        Agents {
+            transport: &self.transport,
+        }
+    }
+
     /// The daemon itself.
     pub fn daemon(&self) -> Daemon<'_> {
         Daemon {
             transport: &self.transport,
         }
+    }
+
+    /// The folders that this agent works in from now on. Servers that want to know are told. It has no
+    /// effect unless this client is an [agent](Builder::agent) that was made with
+    /// [roots](AgentInfo::roots).
+    pub fn set_roots(&self, roots: impl IntoIterator<Item = Root>) {
+        self.transport.set_roots(roots.into_iter().collect());
     }
 
     /// How long the daemon takes to answer.
@@ -95,6 +131,7 @@ pub struct Builder {
     reconnect_for: Duration,
     project: Option<PathBuf>,
     credential: Option<HeaderValue>,
+    agent: Option<AgentInfo>,
 }
 
 impl Default for Builder {
@@ -106,6 +143,7 @@ impl Default for Builder {
             reconnect_for: Duration::from_secs(5),
             project: std::env::current_dir().ok(),
             credential: None,
+            agent: None,
         }
     }
 }
@@ -140,6 +178,13 @@ impl Builder {
     /// project give you that of this folder, and run in it.
     pub fn project(mut self, folder: impl Into<PathBuf>) -> Self {
         self.project = Some(folder.into());
+        self
+    }
+
+    /// Who you are, and what servers may ask you; nobody, and nothing, unless told. The daemon knows
+    /// it before the first call, on this connection and on each that follows it.
+    pub fn agent(mut self, agent: AgentInfo) -> Self {
+        self.agent = Some(agent);
         self
     }
 
@@ -191,6 +236,7 @@ impl Builder {
             wait_for_daemon: self.wait_for_daemon,
             reconnect_for: self.reconnect_for,
             introduction: self.introduction(),
+            agent: self.agent,
         });
         Ok(Nexus { transport })
     }

@@ -1,7 +1,8 @@
 //! Streams of what happens.
 
 use crate::{
-    CallEvent, Error, LogLine, Result, ServerEvent, ToolResult, rpc::GRACE, transport::Transport,
+    CallEvent, Error, LogLine, ResourceEvent, Result, ServerEvent, ToolResult, rpc::GRACE,
+    transport::Transport,
 };
 use futures_util::{Stream, StreamExt};
 use nexus_proto::v1;
@@ -41,11 +42,17 @@ macro_rules! stream {
             type Item = Result<$item>;
 
             fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-                let message = ready!(self.messages.poll_next_unpin(cx));
-                Poll::Ready(message.map(|message| match message {
-                    Ok(message) => $read(message),
-                    Err(status) => Err(self.transport.error(status)),
-                }))
+                loop {
+                    let read = match ready!(self.messages.poll_next_unpin(cx)) {
+                        Some(Ok(message)) => $read(message).transpose(),
+                        Some(Err(status)) => Some(Err(self.transport.error(status))),
+                        None => return Poll::Ready(None),
+                    };
+                    // What this version of the client does not know is passed over.
+                    if read.is_some() {
+                        return Poll::Ready(read);
+                    }
+                }
             }
         }
 
@@ -63,12 +70,22 @@ stream! {
     ///
     /// A reader that is too slow misses intermediate states, never the last one. When the
     /// connection is lost, watch again: that begins with all states.
-    ServerEvents: v1::ServersWatchResponse => ServerEvent, ServerEvent::from_wire
+    ServerEvents: v1::ServersWatchResponse => ServerEvent,
+    |event| ServerEvent::from_wire(event).map(Some)
 }
 
 stream! {
     /// Lines of a server's standard error; made by [`Servers::logs`](crate::Servers::logs).
-    LogStream: v1::ServersLogsResponse => LogLine, |line: v1::ServersLogsResponse| Ok(line.into())
+    LogStream: v1::ServersLogsResponse => LogLine,
+    |line: v1::ServersLogsResponse| Result::Ok(Some(line.into()))
+}
+
+stream! {
+    /// Changes of a resource; made by [`Resources::subscribe`](crate::Resources::subscribe).
+    ///
+    /// It outlives a restart of the server. When the connection is lost, subscribe again.
+    ResourceEvents: v1::ResourcesSubscribeResponse => ResourceEvent,
+    |event| Result::Ok(ResourceEvent::from_wire(event))
 }
 
 /// A call under way; made by [`Tools::call_stream`](crate::Tools::call_stream).
@@ -102,7 +119,7 @@ impl CallStream {
         StreamExt::next(self).await
     }
 
-    /// Waits for the result, and lets progress pass.
+    /// Waits for the result, and lets all else pass.
     ///
     /// # Errors
     /// As the call itself.
@@ -110,7 +127,7 @@ impl CallStream {
         loop {
             match self.next().await {
                 Some(Ok(CallEvent::Result(result))) => return Ok(result),
-                Some(Ok(CallEvent::Progress(_))) => {}
+                Some(Ok(CallEvent::Progress(_) | CallEvent::Log(_))) => {}
                 Some(Err(error)) => return Err(error),
                 None => return Err(no_result()),
             }
@@ -156,7 +173,7 @@ impl Stream for CallStream {
             return Poll::Ready(None);
         }
         let event = ready!(self.poll_event(cx));
-        self.done = !matches!(event, Ok(CallEvent::Progress(_)));
+        self.done = matches!(event, Ok(CallEvent::Result(_)) | Err(_));
         Poll::Ready(Some(event))
     }
 }

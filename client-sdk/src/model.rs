@@ -1,13 +1,26 @@
 //! What the daemon tells, as types.
 
+mod agent;
+mod completion;
 mod daemon;
 mod log;
+mod message;
+mod prompt;
+mod resource;
 mod server;
 mod tool;
 mod tool_result;
 
+pub use agent::{Agent, AgentCapabilities, ListChange, ListKind, Root};
+pub use completion::Completion;
 pub use daemon::{DaemonStatus, ReloadReport};
-pub use log::{LogLine, LogOptions};
+pub use log::{LogLevel, LogLine, LogMessage, LogOptions, UnknownLogLevel};
+pub use message::{Message, Role};
+pub use prompt::{Prompt, PromptArgument, PromptList, PromptResult};
+pub use resource::{
+    ReadResult, Resource, ResourceContents, ResourceData, ResourceEvent, ResourceList,
+    ResourceTemplate, TemplateList,
+};
 pub use server::{
     CommandOutcome, Commanded, Instance, Server, ServerEvent, ServerFailure, ServerInfo,
     ServerState, Wait,

@@ -7,7 +7,12 @@ use crate::{
 use http::Uri;
 use nexus_proto::{
     reason::{Failure, Reason},
-    v1::{daemon_client::DaemonClient, servers_client::ServersClient, tools_client::ToolsClient},
+    v1::{
+        agents_client::AgentsClient, completions_client::CompletionsClient,
+        daemon_client::DaemonClient, prompts_client::PromptsClient,
+        resources_client::ResourcesClient, servers_client::ServersClient,
+        tools_client::ToolsClient,
+    },
 };
 use std::{error::Error as _, future::Future, time::Duration};
 use tonic::{Code, Request, Response, Status};
@@ -17,6 +22,11 @@ pub(crate) const MAX_MESSAGE: usize = 20 << 20;
 
 /// The daemon has this long to say itself that time is up: it knows more than we do.
 pub(crate) const GRACE: Duration = Duration::from_millis(250);
+
+/// Every request needs an authority; the socket is the only one there is.
+pub(crate) fn origin() -> Uri {
+    Uri::from_static("http://nexus.local")
+}
 
 /// Whether a request may be carried out twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +40,7 @@ pub(crate) enum Repeat {
 macro_rules! clients {
     ($($name:ident => $client:ident,)*) => {$(
         pub(crate) fn $name(&self) -> $client<Transport> {
-            $client::with_origin(self.clone(), Uri::from_static("http://nexus.local"))
+            $client::with_origin(self.clone(), origin())
                 .max_decoding_message_size(MAX_MESSAGE)
                 .max_encoding_message_size(MAX_MESSAGE)
         }
@@ -41,6 +51,10 @@ impl Transport {
     clients! {
         servers => ServersClient,
         tools => ToolsClient,
+        resources => ResourcesClient,
+        prompts => PromptsClient,
+        completions => CompletionsClient,
+        agents => AgentsClient,
         daemon => DaemonClient,
     }
 
@@ -79,6 +93,17 @@ impl Transport {
         }
     }
 
+    /// Why there is no connection.
+    pub(crate) fn unreachable(&self, source: std::io::Error) -> Error {
+        match refusal(&source) {
+            Some(failure) => failure.clone().into(),
+            None => Error::Unreachable {
+                endpoint: self.settings().endpoint.path().to_owned(),
+                source,
+            },
+        }
+    }
+
     /// What a status means: what the daemon told, or what became of the connection.
     pub(crate) fn error(&self, status: Status) -> Error {
         if let Some(failure) = Failure::from_status(&status) {
@@ -93,10 +118,7 @@ impl Transport {
         if let Some(error) = source.downcast_ref::<TransportError>() {
             return match error {
                 TransportError::Lost(_) => lost,
-                TransportError::Unreachable(error) => Error::Unreachable {
-                    endpoint: self.settings().endpoint.path().to_owned(),
-                    source: copy(error),
-                },
+                TransportError::Unreachable(error) => self.unreachable(copy(error)),
             };
         }
         // Only what broke under way has one of these: a daemon's own status has no source.
@@ -123,10 +145,16 @@ fn foreign(status: &Status) -> Error {
 }
 
 fn copy(error: &std::io::Error) -> std::io::Error {
-    match error.raw_os_error() {
-        Some(code) => std::io::Error::from_raw_os_error(code),
-        None => std::io::Error::new(error.kind(), error.to_string()),
+    match (error.raw_os_error(), refusal(error)) {
+        (Some(code), _) => std::io::Error::from_raw_os_error(code),
+        (None, Some(failure)) => std::io::Error::other(failure.clone()),
+        (None, None) => std::io::Error::new(error.kind(), error.to_string()),
     }
+}
+
+/// What a daemon told who was reached, but does not take this agent in.
+fn refusal(error: &std::io::Error) -> Option<&Failure> {
+    error.get_ref()?.downcast_ref()
 }
 
 /// A request, with the time that it has.

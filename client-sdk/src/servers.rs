@@ -1,7 +1,7 @@
 //! `nexus.servers()`.
 
 use crate::{
-    Commanded, Error, LogOptions, LogStream, Result, Server, ServerEvents, Wait,
+    Commanded, Error, LogLevel, LogOptions, LogStream, Result, Server, ServerEvents, Wait,
     rpc::{Repeat, request},
     transport::Transport,
 };
@@ -117,6 +117,26 @@ impl Servers<'_> {
         let answer = self.transport.ask(Repeat::Freely, ask).await?;
         let time = answer.round_trip.and_then(|time| time.try_into().ok());
         time.ok_or_else(|| Error::Protocol("a ping without a time".to_owned()))
+    }
+
+    /// Says how much the server is to log for its client. It is told again whenever it is started.
+    ///
+    /// # Errors
+    /// [`Reason::NotSupported`](crate::Reason::NotSupported) when it does not log for its client.
+    pub async fn set_log_level(&self, server: &str, level: LogLevel) -> Result<()> {
+        let ask = |transport: Transport| async move {
+            let message = v1::ServersSetLogLevelRequest {
+                server: server.to_owned(),
+                level: level.as_str().to_owned(),
+            };
+            transport
+                .servers()
+                .set_log_level(request(message, None))
+                .await
+        };
+        // Told twice is as good as told once.
+        self.transport.ask(Repeat::Freely, ask).await?;
+        Ok(())
     }
 
     /// The state of every server now, and then each change as it happens.

@@ -1,8 +1,8 @@
 //! `nexus.tools()`.
 
 use crate::{
-    Arguments, CallStream, Error, Failure, RawJson, Reason, Result, Tool, ToolList, ToolMatch,
-    ToolResult,
+    Arguments, CallStream, Error, Failure, LogLevel, RawJson, Reason, Result, Tool, ToolList,
+    ToolMatch, ToolResult,
     rpc::{MAX_MESSAGE, Repeat, request, within},
     transport::Transport,
 };
@@ -94,6 +94,7 @@ impl<'a> Tools<'a> {
             name: name.into(),
             arguments: arguments.into().into_bytes(),
             time: None,
+            log_level: None,
         }
     }
 
@@ -121,12 +122,34 @@ pub struct ToolCall<'a> {
     name: String,
     arguments: Bytes,
     time: Option<Duration>,
+    log_level: Option<LogLevel>,
 }
 
 impl ToolCall<'_> {
     /// How long the call may take. When time is up it is cancelled on the server.
     pub fn timeout(mut self, time: Duration) -> Self {
         self.time = Some(time);
+        self
+    }
+
+    /// What its server logs meanwhile, from this level up, is in the [stream](ToolCall::stream);
+    /// nothing unless told. Only what surely belongs to this call.
+    ///
+    /// ```no_run
+    /// # async fn f(nexus: nexus_client::Nexus) -> Result<(), nexus_client::Error> {
+    /// use nexus_client::{CallEvent, LogLevel};
+    ///
+    /// let call = nexus.tools().call("demo.slow_operation", ());
+    /// let mut events = call.log_level(LogLevel::Info).stream().await?;
+    /// while let Some(event) = events.next().await {
+    ///     if let CallEvent::Log(message) = event? {
+    ///         println!("{}: {}", message.level, message.text());
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn log_level(mut self, level: LogLevel) -> Self {
+        self.log_level = Some(level);
         self
     }
 
@@ -140,6 +163,11 @@ impl ToolCall<'_> {
             let message = v1::ToolsCallStreamRequest {
                 name: self.name.clone(),
                 arguments: self.arguments.clone(),
+                log_level: self
+                    .log_level
+                    .map(LogLevel::as_str)
+                    .unwrap_or_default()
+                    .into(),
             };
             let message = request(message, self.time);
             async move { transport.tools().call_stream(message).await }

@@ -4,7 +4,11 @@
 //! tell whether a request had been sent when the connection died. Here a request that was not sent
 //! comes back and goes out on the next connection; one that may have been sent never does.
 
-use crate::{Error, retry::Retry};
+use crate::{
+    AgentInfo, Error, Root,
+    agent::attach::{Attachment, attach},
+    retry::Retry,
+};
 use http::{HeaderMap, HeaderValue, Request, Response, header::USER_AGENT};
 use hyper::{
     body::Incoming,
@@ -17,11 +21,14 @@ use std::{
     future::Future,
     io,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Poll},
     time::Duration,
 };
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout, timeout_at},
+};
 use tonic::body::Body;
 use tower_service::Service;
 
@@ -32,6 +39,9 @@ const KEEP_ALIVE: Duration = Duration::from_secs(30);
 const KEEP_ALIVE_TIMEOUT: Duration = Duration::from_secs(10);
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("nexus-client/", env!("CARGO_PKG_VERSION")));
+
+/// Nobody waits longer than this for somebody else's attempt to connect.
+const LONGEST_ATTEMPT: Duration = Duration::from_secs(60);
 
 /// A connection that has been idle this long may have died unseen.
 const STALE: Duration = Duration::from_millis(100);
@@ -48,6 +58,8 @@ pub(crate) struct Settings {
     pub(crate) reconnect_for: Duration,
     /// What every request says of who sends it.
     pub(crate) introduction: HeaderMap,
+    /// Who answers what servers ask.
+    pub(crate) agent: Option<AgentInfo>,
 }
 
 /// The connection, as the generated clients use it. Clones share it.
@@ -59,13 +71,26 @@ struct Shared {
     line: Mutex<Line>,
     // Whoever holds it is connecting, for everybody.
     connecting: tokio::sync::Mutex<()>,
+    // The folders of the agent. Attachments end with it.
+    roots: watch::Sender<Vec<Root>>,
 }
 
 #[derive(Default)]
 struct Line {
     sender: Option<SendRequest<Body>>,
-    was_connected: bool,
+    /// How many connections there have been.
+    number: u64,
     last_use: Option<Instant>,
+}
+
+/// A client that somebody may have.
+#[derive(Clone)]
+pub(crate) struct WeakTransport(Weak<Shared>);
+
+impl WeakTransport {
+    pub(crate) fn upgrade(&self) -> Option<Transport> {
+        self.0.upgrade().map(Transport)
+    }
 }
 
 /// Why a request has no response. It has no source: tonic would look into it and lose the type.
@@ -90,7 +115,9 @@ impl std::error::Error for TransportError {}
 
 impl Transport {
     pub(crate) fn new(settings: Settings) -> Self {
+        let roots = settings.agent.as_ref().map(AgentInfo::first_roots);
         Self(Arc::new(Shared {
+            roots: watch::Sender::new(roots.unwrap_or_default()),
             settings,
             line: Mutex::default(),
             connecting: tokio::sync::Mutex::default(),
@@ -104,15 +131,12 @@ impl Transport {
     /// Makes sure that there is a connection.
     pub(crate) async fn connect(&self) -> Result<(), Error> {
         let connected = self.sender(&mut self.budget()).await;
-        connected.map(drop).map_err(|source| Error::Unreachable {
-            endpoint: self.settings().endpoint.path().to_owned(),
-            source,
-        })
+        connected.map(drop).map_err(|error| self.unreachable(error))
     }
 
     /// How long this client may look for the daemon, from now on.
     pub(crate) fn budget(&self) -> Retry {
-        let budget = if self.line().was_connected {
+        let budget = if self.line().number > 0 {
             self.settings().reconnect_for
         } else {
             self.settings().wait_for_daemon
@@ -121,14 +145,13 @@ impl Transport {
     }
 
     async fn send(self, mut request: Request<Body>) -> Result<Response<Incoming>, TransportError> {
-        request.headers_mut().insert(USER_AGENT, AGENT);
-        for (name, value) in &self.settings().introduction {
-            request.headers_mut().insert(name, value.clone());
-        }
+        introduce(&mut request, &self.settings().introduction);
         if self.was_idle() {
-            // Lets the runtime read what has come meanwhile: the end of the connection, perhaps.
+            // Lets the runtime read what has come meanwhile: the end of the connection, perhaps. All
+            // who come before that has been done do the same.
             tokio::task::yield_now().await;
         }
+        self.line().last_use = Some(Instant::now());
         let mut retry = None;
         loop {
             let sent = match self.live() {
@@ -159,19 +182,17 @@ impl Transport {
 
     /// The connection there is, else a new one: made once, for all who wait.
     async fn sender(&self, retry: &mut Retry) -> io::Result<SendRequest<Body>> {
-        // Who waits in vain still makes an attempt of its own, and so learns why.
-        let _connecting = timeout_at(retry.until(), self.0.connecting.lock()).await;
+        // Who has no time to wait for the daemon has it for an attempt that is under way. Who waits in
+        // vain still makes an attempt of its own, and so learns why.
+        let attempt = Instant::now() + self.settings().connect_timeout.min(LONGEST_ATTEMPT);
+        let until = retry.until().max(attempt);
+        let _connecting = timeout_at(until, self.0.connecting.lock()).await;
         loop {
             if let Some(sender) = self.live() {
                 return Ok(sender);
             }
-            let error = match self.dial().await {
-                Ok(sender) => {
-                    let mut line = self.line();
-                    line.sender = Some(sender.clone());
-                    line.was_connected = true;
-                    return Ok(sender);
-                }
+            let error = match self.open().await {
+                Ok(sender) => return Ok(sender),
                 Err(error) => error,
             };
             // Somebody else's socket does not become ours by waiting.
@@ -181,7 +202,48 @@ impl Transport {
         }
     }
 
-    async fn dial(&self) -> io::Result<SendRequest<Body>> {
+    /// Makes sure that there is a connection, with one attempt.
+    pub(crate) fn revive(&self) -> Pin<Box<dyn Future<Output = io::Result<()>> + Send + '_>> {
+        // Boxed: what a connection brings with it ends in making another one.
+        Box::pin(async {
+            let _connecting = self.0.connecting.lock().await;
+            match self.live() {
+                Some(_) => Ok(()),
+                None => self.open().await.map(drop),
+            }
+        })
+    }
+
+    /// Makes a new connection the one that is used. Nothing goes out on it before the agent is known.
+    async fn open(&self) -> io::Result<SendRequest<Body>> {
+        let (sender, attachment) = self.dial().await?;
+        let number = {
+            let mut line = self.line();
+            line.sender = Some(sender.clone());
+            line.number += 1;
+            line.last_use = Some(Instant::now());
+            line.number
+        };
+        if let Some(attachment) = attachment {
+            let client = WeakTransport(Arc::downgrade(&self.0));
+            tokio::spawn(attachment.run(client, number));
+        }
+        Ok(sender)
+    }
+
+    /// Uses that connection no more for what comes; what is under way there goes on.
+    pub(crate) fn forget(&self, number: u64) {
+        let mut line = self.line();
+        if line.number == number {
+            line.sender = None;
+        }
+    }
+
+    pub(crate) fn roots(&self) -> &watch::Sender<Vec<Root>> {
+        &self.0.roots
+    }
+
+    async fn dial(&self) -> io::Result<(SendRequest<Body>, Option<Attachment>)> {
         let settings = self.settings();
         let dial = async {
             let stream = settings.endpoint.connect().await?;
@@ -197,7 +259,15 @@ impl Transport {
                 .map_err(io::Error::other)?;
             // It ends with the connection; whoever waits for an answer learns of it then.
             tokio::spawn(connection);
-            Ok(sender)
+            let Some(agent) = &settings.agent else {
+                return Ok((sender, None));
+            };
+            let connection = Connection {
+                sender: sender.clone(),
+                introduction: settings.introduction.clone(),
+            };
+            let attachment = attach(agent, self.0.roots.subscribe(), connection).await?;
+            Ok((sender, attachment))
         };
         timeout(settings.connect_timeout, dial)
             .await
@@ -210,13 +280,40 @@ impl Transport {
     }
 
     fn was_idle(&self) -> bool {
-        let now = Instant::now();
-        let last = self.line().last_use.replace(now);
-        last.is_some_and(|last| now - last > STALE)
+        let last = self.line().last_use;
+        last.is_some_and(|last| last.elapsed() > STALE)
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {
         self.0.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn introduce(request: &mut Request<Body>, introduction: &HeaderMap) {
+    request.headers_mut().insert(USER_AGENT, AGENT);
+    for (name, value) in introduction {
+        request.headers_mut().insert(name, value.clone());
+    }
+}
+
+/// One connection, and no other once that is lost.
+pub(crate) struct Connection {
+    sender: SendRequest<Body>,
+    introduction: HeaderMap,
+}
+
+impl Service<Request<Body>> for Connection {
+    type Response = Response<Incoming>;
+    type Error = hyper::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        introduce(&mut request, &self.introduction);
+        Box::pin(self.sender.send_request(request))
     }
 }
 

@@ -43,6 +43,12 @@ pub struct Server {
     pub info: Option<ServerInfo>,
     /// How many tools it lists.
     pub tools: u32,
+    /// How many resources it lists.
+    pub resources: u32,
+    /// How many resource templates it lists.
+    pub resource_templates: u32,
+    /// How many prompts it lists.
+    pub prompts: u32,
     /// Why it last ended or could not start.
     pub last_failure: Option<ServerFailure>,
     /// When it is tried again.
@@ -132,6 +138,9 @@ impl Server {
             calls: wire.calls,
             info: wire.info.map(ServerInfo::from_wire).transpose()?,
             tools: wire.tools,
+            resources: wire.resources,
+            resource_templates: wire.resource_templates,
+            prompts: wire.prompts,
             last_failure: wire.last_failure.map(Into::into),
             next_try: wire.next_try.and_then(|at| at.try_into().ok()),
             warnings: wire.warnings,

@@ -1,6 +1,6 @@
 //! What comes of a call.
 
-use crate::{RawJson, Result};
+use crate::{LogMessage, RawJson, Result};
 use nexus_proto::v1;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
@@ -59,7 +59,7 @@ impl ToolResult {
     }
 }
 
-/// One piece of what a tool answered.
+/// One piece of what a tool answered, a prompt holds or a model said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Content {
@@ -145,7 +145,7 @@ struct Resource {
 }
 
 impl Content {
-    fn read(raw: &RawValue) -> Self {
+    pub(super) fn read(raw: &RawValue) -> Self {
         match serde_json::from_str(raw.get()) {
             Ok(Wire::Text { text }) => Self::Text { text },
             Ok(Wire::Image { data, mime_type }) => Self::Image { data, mime_type },
@@ -188,6 +188,8 @@ pub struct Progress {
 pub enum CallEvent {
     /// It has come further.
     Progress(Progress),
+    /// Its server has logged something.
+    Log(LogMessage),
     /// It is done.
     Result(ToolResult),
 }
@@ -206,6 +208,7 @@ impl CallEvent {
                 let raw = RawJson::from_wire(result, "the result")?;
                 Some(Self::Result(ToolResult::new(raw)))
             }
+            Some(Event::Log(wire)) => Some(Self::Log(LogMessage::from_wire(wire)?)),
             None => None,
         })
     }

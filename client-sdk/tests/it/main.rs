@@ -2,7 +2,9 @@
 #![cfg(unix)]
 #![allow(missing_docs, clippy::unwrap_used)]
 
+mod agent;
 mod answers;
 mod calls;
+mod offers;
 mod reconnect;
 mod support;

@@ -4,12 +4,14 @@
 use futures_util::StreamExt as _;
 use nexus_client::{Builder, Nexus};
 use nexus_proto::v1::{
-    daemon_server::DaemonServer, servers_server::ServersServer, tools_server::ToolsServer,
+    agents_server::AgentsServer, completions_server::CompletionsServer,
+    daemon_server::DaemonServer, prompts_server::PromptsServer, resources_server::ResourcesServer,
+    servers_server::ServersServer, tools_server::ToolsServer,
 };
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
@@ -24,7 +26,12 @@ use tokio::{
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::Server;
 
+pub(crate) mod agents;
+pub(crate) mod connection;
+mod offers;
 mod services;
+
+use connection::{Number, Numbered};
 
 /// What all daemons on one socket have seen, and how they behave.
 #[derive(Default)]
@@ -45,6 +52,9 @@ pub(crate) struct World {
     pub(crate) refusals: AtomicUsize,
     /// Where calls of `meet` wait for each other.
     pub(crate) meeting: Mutex<Option<Arc<Barrier>>>,
+    /// Who can be asked, and was.
+    pub(crate) desk: agents::Desk,
+    me: Mutex<Weak<World>>,
 }
 
 impl World {
@@ -63,8 +73,10 @@ pub(crate) struct Fake {
 impl Fake {
     /// No daemon yet.
     pub(crate) fn absent() -> Self {
+        let world: Arc<World> = Arc::default();
+        *world.me.lock().unwrap() = Arc::downgrade(&world);
         Self {
-            world: Arc::default(),
+            world,
             home: tempfile::tempdir().unwrap(),
             runtime: None,
         }
@@ -93,8 +105,12 @@ impl Fake {
         runtime.spawn(async move {
             let listener = UnixListener::from_std(listener).unwrap();
             let counted = Arc::clone(&world);
-            let incoming = UnixListenerStream::new(listener).inspect(move |_| {
-                counted.connections.fetch_add(1, Ordering::SeqCst);
+            let incoming = UnixListenerStream::new(listener).map(move |stream| {
+                let number = counted.connections.fetch_add(1, Ordering::SeqCst) + 1;
+                stream.map(|stream| Numbered {
+                    stream,
+                    number: Number(number),
+                })
             });
             let tools = ToolsServer::from_arc(Arc::clone(&world));
             Server::builder()
@@ -104,6 +120,10 @@ impl Fake {
                         .max_encoding_message_size(64 << 20),
                 )
                 .add_service(ServersServer::from_arc(Arc::clone(&world)))
+                .add_service(ResourcesServer::from_arc(Arc::clone(&world)))
+                .add_service(PromptsServer::from_arc(Arc::clone(&world)))
+                .add_service(CompletionsServer::from_arc(Arc::clone(&world)))
+                .add_service(AgentsServer::from_arc(Arc::clone(&world)))
                 .add_service(DaemonServer::from_arc(world))
                 .serve_with_incoming(incoming)
                 .await

@@ -1,6 +1,6 @@
 //! The services of the fake daemon.
 
-use super::World;
+use super::{World, agents::Came, connection::Number};
 use nexus_proto::{
     reason::{Failure, Reason, Violation},
     v1::{self, daemon_server, servers_server, tools_server},
@@ -134,6 +134,7 @@ impl tools_server::Tools for World {
     }
 
     async fn call(&self, request: Request<v1::ToolsCallRequest>) -> Answer<v1::ToolsCallResponse> {
+        self.desk.came(Number::of(&request), Came::Call);
         let time = request.metadata().get("grpc-timeout");
         let time = time.map(|time| time.to_str().unwrap().to_owned());
         let v1::ToolsCallRequest { name, arguments } = request.into_inner();
@@ -145,7 +146,11 @@ impl tools_server::Tools for World {
         &self,
         request: Request<v1::ToolsCallStreamRequest>,
     ) -> Answer<Self::CallStreamStream> {
-        let v1::ToolsCallStreamRequest { name, arguments } = request.into_inner();
+        let v1::ToolsCallStreamRequest {
+            name,
+            arguments,
+            log_level,
+        } = request.into_inner();
         let progress = |progress: f64| v1::ToolsCallStreamResponse {
             event: Some(v1::tools_call_stream_response::Event::Progress(
                 v1::Progress {
@@ -155,7 +160,15 @@ impl tools_server::Tools for World {
                 },
             )),
         };
-        let first = tokio_stream::iter([Ok(progress(1.0)), Ok(progress(2.0))]);
+        let log = (!log_level.is_empty()).then(|| v1::ToolsCallStreamResponse {
+            event: Some(v1::tools_call_stream_response::Event::Log(v1::LogMessage {
+                level: log_level,
+                logger: "demo".into(),
+                data: r#"{"n": 1e400}"#.into(),
+            })),
+        });
+        let first = [Some(progress(1.0)), log, Some(progress(2.0))];
+        let first = tokio_stream::iter(first.into_iter().flatten().map(Ok));
         if name == "demo.hang" {
             self.entered.notify_one();
             let rest = Hanging(Arc::clone(&self.cancelled));
@@ -197,6 +210,9 @@ fn server(name: &str, state: v1::ServerState) -> v1::Server {
         transport: "stdio".into(),
         pid: Some(42),
         restarts: 3,
+        resources: 4,
+        resource_templates: 5,
+        prompts: 6,
         last_failure: Some(v1::ServerFailure {
             reason: "SERVER_EXITED".into(),
             message: "exit code 7".into(),
@@ -274,6 +290,19 @@ impl servers_server::Servers for World {
         Ok(Response::new(v1::ServersPingResponse {
             round_trip: Duration::from_micros(1500).try_into().ok(),
         }))
+    }
+
+    async fn set_log_level(
+        &self,
+        request: Request<v1::ServersSetLogLevelRequest>,
+    ) -> Answer<v1::ServersSetLogLevelResponse> {
+        let request = request.into_inner();
+        if request.server == "mute" {
+            return Err(Failure::new(Reason::NotSupported, "it does not log").into());
+        }
+        let entry = (request.server, request.level.into());
+        self.executed.lock().unwrap().push(entry);
+        Ok(Response::new(v1::ServersSetLogLevelResponse {}))
     }
 
     async fn watch(&self, _: Request<v1::ServersWatchRequest>) -> Answer<Self::WatchStream> {
