@@ -91,7 +91,7 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t)]
     pub cache_scope: CacheScope,
 
-    /// Append every line that is read from stdin, before it is handled, to the file FOLDER/<pid>-<start ms>.jsonl.
+    /// Append every line that is read from stdin, before it is handled, to `FOLDER/<pid>-<start ms>.jsonl`.
     ///
     /// A line `# negotiated VERSION` follows an `initialize`, and a line `# asked ID METHOD` comes before the answer
     /// to a question of the server's. What cannot be written is left out; nothing is recorded over HTTP.
