@@ -1,7 +1,7 @@
 //! The lists, whole or in pages.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::definitions;
 use crate::options::Options;
@@ -36,6 +36,9 @@ pub(crate) struct Catalog {
     state_tools: bool,
     page_size: usize,
     extra_tool: AtomicBool,
+    interactive: bool,
+    /// How many entries the tool `grow` has added to each list.
+    grown: [AtomicU32; 4],
 }
 
 impl Catalog {
@@ -51,6 +54,10 @@ impl Catalog {
             true => definitions::hinted(tool),
             false => Cow::Borrowed(tool),
         };
+        let interactive = definitions::INTERACTIVE_TOOLS
+            .into_iter()
+            .filter(|_| options.interactive)
+            .map(Cow::Borrowed);
         let generated =
             (1..=options.tools).map(|number| Cow::Owned(definitions::generated_tool(number)));
         Catalog {
@@ -59,6 +66,7 @@ impl Catalog {
                 .map(hints)
                 .chain(env)
                 .chain(state)
+                .chain(interactive)
                 .chain(generated)
                 .collect(),
             generated: options.tools,
@@ -66,6 +74,8 @@ impl Catalog {
             state_tools: options.state,
             page_size: options.page_size.map_or(usize::MAX, |size| size as usize),
             extra_tool: AtomicBool::new(false),
+            interactive: options.interactive,
+            grown: Default::default(),
         }
     }
 
@@ -76,6 +86,26 @@ impl Catalog {
 
     pub(crate) fn has_extra_tool(&self) -> bool {
         self.extra_tool.load(Ordering::Acquire)
+    }
+
+    /// Adds an entry to a list, and returns its name.
+    pub(crate) fn grow(&self, list: List) -> String {
+        let number = self.grown[list as usize].fetch_add(1, Ordering::AcqRel) + 1;
+        definitions::grown_name(list, number)
+    }
+
+    fn grown(&self, list: List) -> std::ops::RangeInclusive<u32> {
+        1..=self.grown[list as usize].load(Ordering::Acquire)
+    }
+
+    /// Whether an entry with this name was added.
+    pub(crate) fn has_grown(&self, list: List, name: &str) -> bool {
+        self.grown(list)
+            .any(|number| definitions::grown_name(list, number) == name)
+    }
+
+    pub(crate) fn is_interactive(&self) -> bool {
+        self.interactive
     }
 
     pub(crate) fn has_env_tool(&self) -> bool {
@@ -99,15 +129,23 @@ impl Catalog {
     /// The page of a list that begins at the cursor.
     pub(crate) fn list(&self, list: List, cursor: Option<&str>) -> Result<Outcome, RpcError> {
         let extra = self.has_extra_tool().then_some(definitions::EXTRA_TOOL);
+        let grown: Vec<String> = self
+            .grown(list)
+            .map(|number| definitions::grown_entry(list, number))
+            .collect();
+        let grown = grown.iter().map(String::as_str);
         match list {
-            List::Tools => self.page(
+            List::Tools => {
+                let tools = self.tools.iter().map(AsRef::as_ref);
+                self.page(list, tools.chain(extra).chain(grown), cursor)
+            }
+            List::Resources => self.page(
                 list,
-                self.tools.iter().map(AsRef::as_ref).chain(extra),
+                definitions::RESOURCES.into_iter().chain(grown),
                 cursor,
             ),
-            List::Resources => self.page(list, definitions::RESOURCES.into_iter(), cursor),
             List::Templates => self.page(list, definitions::RESOURCE_TEMPLATES.into_iter(), cursor),
-            List::Prompts => self.page(list, definitions::PROMPTS.into_iter(), cursor),
+            List::Prompts => self.page(list, definitions::PROMPTS.into_iter().chain(grown), cursor),
         }
     }
 
@@ -274,6 +312,22 @@ mod tests {
         ] {
             assert!(!catalog.has_generated_tool(name), "{name}");
         }
+    }
+
+    #[test]
+    fn what_has_grown_is_listed_last() {
+        let catalog = catalog(0, Some(2));
+        for list in [List::Tools, List::Prompts] {
+            let before = walk(&catalog, list).1.len();
+            let names = [catalog.grow(list), catalog.grow(list)];
+            let after = walk(&catalog, list).1;
+            assert_eq!(
+                after[before..],
+                names.clone().map(|name| format!("{name:?}"))
+            );
+            assert!(catalog.has_grown(list, &names[1]));
+        }
+        assert!(!catalog.has_grown(List::Tools, "grown_tool_0003"));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::catalog::List;
+
 /// The tools that are always there, in the order they are listed.
 pub(crate) const TOOLS: [&str; 4] = [
     r#"{"name":"echo","title":"Echo","description":"Returns the message it is given.","inputSchema":{"type":"object","properties":{"message":{"type":"string","description":"The text to return."},"nonce":{"type":"string","description":"Marks this call in the journal."}},"required":["message"],"additionalProperties":false},"annotations":{"title":"Echo","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":false}}"#,
@@ -19,6 +21,15 @@ pub(crate) const STATE_TOOLS: [&str; 2] = [
     r#"{"name":"whoami","title":"Who am I","description":"Returns the process id of the server.","inputSchema":{"type":"object","properties":{"nonce":{"type":"string","description":"Marks this call in the journal."}},"additionalProperties":false},"annotations":{"title":"Who am I","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":false}}"#,
 ];
 
+/// Listed with `--interactive`.
+pub(crate) const INTERACTIVE_TOOLS: [&str; 5] = [
+    r#"{"name":"ask","title":"Ask","description":"Puts a question to the client and returns its answer as JSON: the result, or an object with the error.","inputSchema":{"type":"object","properties":{"kind":{"type":"string","enum":["sampling","elicitation","url","roots","both"],"description":"What to ask for; both is elicitation and roots at once."},"text":{"type":"string","description":"Stands in the question, unless it is for the roots.","default":""},"rounds":{"type":"integer","description":"How many times to ask, one after the other; with more than one an array is returned.","default":1,"minimum":1,"maximum":10},"nonce":{"type":"string","description":"Marks this call in the journal."}},"required":["kind"],"additionalProperties":false},"annotations":{"title":"Ask","readOnlyHint":false,"idempotentHint":false,"destructiveHint":false,"openWorldHint":false}}"#,
+    r#"{"name":"log","title":"Log","description":"Sends log messages and returns how many were sent.","inputSchema":{"type":"object","properties":{"level":{"type":"string","enum":["debug","info","notice","warning","error","critical","alert","emergency"],"description":"How grave they are."},"message":{"type":"string","description":"Their text."},"count":{"type":"integer","description":"How many; each then has its number, from 1 on, after a space.","minimum":1,"maximum":100000},"nonce":{"type":"string","description":"Marks this call in the journal."}},"required":["level","message"],"additionalProperties":false},"annotations":{"title":"Log","readOnlyHint":false,"idempotentHint":false,"destructiveHint":false,"openWorldHint":false}}"#,
+    r#"{"name":"touch","title":"Touch","description":"Changes a resource, tells those who have subscribed to it, and returns how many were told.","inputSchema":{"type":"object","properties":{"uri":{"type":"string","description":"The resource."},"nonce":{"type":"string","description":"Marks this call in the journal."}},"required":["uri"],"additionalProperties":false},"annotations":{"title":"Touch","readOnlyHint":false,"idempotentHint":false,"destructiveHint":false,"openWorldHint":false}}"#,
+    r#"{"name":"grow","title":"Grow","description":"Adds an entry to a list, tells those who listen, and returns its name, or the URI of a resource.","inputSchema":{"type":"object","properties":{"what":{"type":"string","enum":["tools","resources","prompts"],"description":"The list."},"nonce":{"type":"string","description":"Marks this call in the journal."}},"required":["what"],"additionalProperties":false},"annotations":{"title":"Grow","readOnlyHint":false,"idempotentHint":false,"destructiveHint":false,"openWorldHint":false}}"#,
+    r#"{"name":"odd","title":"Odd","description":"Returns one of the results that are hard to pass on unchanged.","inputSchema":{"type":"object","properties":{"n":{"type":"integer","description":"Which one, from 0 on.","minimum":0},"nonce":{"type":"string","description":"Marks this call in the journal."}},"required":["n"],"additionalProperties":false},"annotations":{"title":"Odd","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":false}}"#,
+];
+
 /// Listed once the fault list-changed or list-storm has struck.
 pub(crate) const EXTRA_TOOL: &str = r#"{"name":"extra_tool","title":"Extra tool","description":"Was not there before the list changed.","inputSchema":{"type":"object","properties":{"input":{"type":"string","description":"Any text."},"nonce":{"type":"string","description":"Marks this call in the journal."}},"additionalProperties":false},"annotations":{"title":"Extra tool","readOnlyHint":true,"idempotentHint":true,"destructiveHint":false,"openWorldHint":false}}"#;
 
@@ -34,6 +45,27 @@ pub(crate) fn hinted(tool: &'static str) -> Cow<'static, str> {
             "it is idempotent, but not read-only.",
         );
     Cow::Owned(tool)
+}
+
+/// The name (of a resource the URI) of the entry with this number, from 1 on, that the tool `grow` has added.
+pub(crate) fn grown_name(list: List, number: u32) -> String {
+    match list {
+        List::Tools => format!("grown_tool_{number:04}"),
+        List::Resources | List::Templates => format!("file:///grown/{number:04}.txt"),
+        List::Prompts => format!("grown_prompt_{number:04}"),
+    }
+}
+
+/// The definition of that entry.
+pub(crate) fn grown_entry(list: List, number: u32) -> String {
+    let name = grown_name(list, number);
+    match list {
+        List::Tools => generated_tool(number).replace(&generated_name(number), &name),
+        List::Resources | List::Templates => {
+            format!(r#"{{"uri":"{name}","name":"Grown {number}","mimeType":"text/plain"}}"#)
+        }
+        List::Prompts => format!(r#"{{"name":"{name}","description":"Was not there at first."}}"#),
+    }
 }
 
 /// The name of the generated tool with this number, from 1 on.
@@ -111,8 +143,18 @@ pub(crate) const LANGUAGES: [&str; 12] = [
     "typescript",
 ];
 
+/// What `code_review.focus` completes to, and for rust.
+pub(crate) const FOCUS: [&str; 3] = ["performance", "readability", "security"];
+pub(crate) const FOCUS_OF_RUST: [&str; 4] = ["ownership", "performance", "security", "unsafe"];
+
+/// What the `name` of the template completes to.
+pub(crate) const TABLES: [&str; 2] = ["orders", "users"];
+
 /// What the server can do, in both eras.
 pub(crate) const CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"resources":{"subscribe":true},"prompts":{},"completions":{},"logging":{}}"#;
+
+/// The same with `--interactive`, by which every list can change.
+pub(crate) const INTERACTIVE_CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"prompts":{"listChanged":true},"completions":{},"logging":{}}"#;
 
 /// How to use the server, for the agent.
 pub(crate) const INSTRUCTIONS: &str = "A server for tests and demonstrations: echo, add and get_time answer at once, slow_operation takes its time and reports progress.";
@@ -128,11 +170,12 @@ mod tests {
 
     #[test]
     fn every_tool_definition_is_complete() {
-        let generated = generated_tool(7);
+        let (generated, grown) = (generated_tool(7), grown_entry(List::Tools, 7));
         for text in TOOLS
             .into_iter()
             .chain(STATE_TOOLS)
-            .chain([ENV_TOOL, EXTRA_TOOL, &generated])
+            .chain(INTERACTIVE_TOOLS)
+            .chain([ENV_TOOL, EXTRA_TOOL, &generated, &grown])
         {
             let tool = parsed(text);
             for member in ["name", "title", "description", "inputSchema", "annotations"] {
@@ -145,6 +188,7 @@ mod tests {
             );
         }
         assert_eq!(parsed(&generated)["name"], "tool_0007");
+        assert_eq!(parsed(&grown)["name"], "grown_tool_0007");
     }
 
     #[test]
@@ -165,5 +209,9 @@ mod tests {
     fn prompts_and_capabilities_are_json() {
         PROMPTS.into_iter().for_each(|text| drop(parsed(text)));
         parsed(CAPABILITIES);
+        parsed(INTERACTIVE_CAPABILITIES);
+        for list in [List::Resources, List::Prompts] {
+            parsed(&grown_entry(list, 1));
+        }
     }
 }

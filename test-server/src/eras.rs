@@ -18,20 +18,81 @@ pub(crate) enum Dialect {
     Modern,
 }
 
-/// The version to answer an `initialize` with.
-pub(crate) fn negotiated(requested: Option<&str>) -> &'static str {
-    LEGACY
-        .into_iter()
-        .find(|known| Some(*known) == requested)
-        .unwrap_or(LEGACY[0])
+/// The revisions that a server speaks.
+pub(crate) struct Spoken {
+    pub(crate) era: Era,
+    /// Newest first.
+    legacy: Vec<&'static str>,
 }
 
-/// All versions a server of this era speaks, newest first, as a JSON array.
-pub(crate) fn supported(era: Era) -> String {
-    let legacy = LEGACY.iter().filter(|_| era != Era::Modern);
-    let modern = [MODERN].into_iter().filter(|_| era != Era::Legacy);
-    let all: Vec<&str> = modern.chain(legacy.copied()).collect();
-    serde_json::Value::from(all).to_string()
+impl Spoken {
+    /// Of the legacy revisions only these, unless there are none.
+    pub(crate) fn new(era: Era, only: &[String]) -> Spoken {
+        let wanted = |known: &&str| only.is_empty() || only.iter().any(|one| one == known);
+        Spoken {
+            era,
+            legacy: LEGACY.into_iter().filter(wanted).collect(),
+        }
+    }
+
+    /// The version to answer an `initialize` with: the requested one if it is spoken, else the newest.
+    pub(crate) fn negotiated(&self, requested: Option<&str>) -> &'static str {
+        let asked = self.legacy.iter().find(|known| Some(**known) == requested);
+        asked.or(self.legacy.first()).copied().unwrap_or(LEGACY[0])
+    }
+
+    /// Whether a legacy session can be in this version.
+    #[cfg(feature = "http")]
+    pub(crate) fn has_legacy(&self, version: &str) -> bool {
+        self.legacy.contains(&version)
+    }
+
+    /// All versions, newest first, as a JSON array.
+    pub(crate) fn supported(&self) -> String {
+        let legacy = self.legacy.iter().filter(|_| self.era != Era::Modern);
+        let modern = [MODERN].into_iter().filter(|_| self.era != Era::Legacy);
+        let all: Vec<&str> = modern.chain(legacy.copied()).collect();
+        serde_json::Value::from(all).to_string()
+    }
+
+    /// Decides how to answer a request; `initialized` says whether its stream or session began with `initialize`.
+    pub(crate) fn dialect(
+        &self,
+        initialized: bool,
+        method: &str,
+        params: &Params<'_>,
+    ) -> Result<Dialect, RpcError> {
+        let (era, meta) = (self.era, &params.meta);
+        if method == "initialize" {
+            return match era {
+                Era::Modern => Err(unsupported(
+                    &self.supported(),
+                    params.protocol_version.as_deref().unwrap_or_default(),
+                )),
+                _ => Ok(Dialect::Legacy),
+            };
+        }
+        let only_modern = matches!(method, "server/discover" | "subscriptions/listen");
+        let marked = meta.version.is_some() || meta.capabilities.is_some();
+        if era == Era::Modern || era == Era::Dual && (only_modern || marked) {
+            let version = required(meta.version.as_deref(), "protocolVersion")?;
+            required(
+                meta.capabilities.filter(|raw| raw.get().starts_with('{')),
+                "clientCapabilities",
+            )?;
+            return match version {
+                MODERN => Ok(Dialect::Modern),
+                _ => Err(unsupported(&self.supported(), version)),
+            };
+        }
+        // A legacy server does not know the modern methods at any time, and says so rather than ask to be initialized.
+        if initialized || only_modern || method == "ping" {
+            return Ok(Dialect::Legacy);
+        }
+        Err(RpcError::invalid_params(format!(
+            "{method} before initialize and without the _meta of {MODERN}"
+        )))
+    }
 }
 
 /// The error for a version that is not spoken; `supported` is a JSON array.
@@ -40,45 +101,6 @@ pub(crate) fn unsupported(supported: &str, requested: &str) -> RpcError {
     RpcError::new(-32022, "Unsupported protocol version").with_data(format!(
         r#"{{"supported":{supported},"requested":{requested}}}"#
     ))
-}
-
-/// Decides how to answer a request; `initialized` says whether its stream or session began with `initialize`.
-pub(crate) fn dialect(
-    era: Era,
-    initialized: bool,
-    method: &str,
-    params: &Params<'_>,
-) -> Result<Dialect, RpcError> {
-    let meta = &params.meta;
-    if method == "initialize" {
-        return match era {
-            Era::Modern => Err(unsupported(
-                &supported(era),
-                params.protocol_version.as_deref().unwrap_or_default(),
-            )),
-            _ => Ok(Dialect::Legacy),
-        };
-    }
-    let only_modern = matches!(method, "server/discover" | "subscriptions/listen");
-    let marked = meta.version.is_some() || meta.capabilities.is_some();
-    if era == Era::Modern || era == Era::Dual && (only_modern || marked) {
-        let version = required(meta.version.as_deref(), "protocolVersion")?;
-        required(
-            meta.capabilities.filter(|raw| raw.get().starts_with('{')),
-            "clientCapabilities",
-        )?;
-        return match version {
-            MODERN => Ok(Dialect::Modern),
-            _ => Err(unsupported(&supported(era), version)),
-        };
-    }
-    // A legacy server does not know the modern methods at any time, and says so rather than ask to be initialized.
-    if initialized || only_modern || method == "ping" {
-        return Ok(Dialect::Legacy);
-    }
-    Err(RpcError::invalid_params(format!(
-        "{method} before initialize and without the _meta of {MODERN}"
-    )))
 }
 
 fn required<T>(value: Option<T>, name: &str) -> Result<T, RpcError> {
@@ -97,7 +119,9 @@ mod tests {
     fn decide(era: Era, initialized: bool, method: &str, params: &str) -> Result<Dialect, i32> {
         let raw = RawValue::from_string(params.to_owned()).unwrap();
         let params = crate::message::params(Some(&raw)).unwrap();
-        dialect(era, initialized, method, &params).map_err(|error| error.code)
+        let spoken = Spoken::new(era, &[]);
+        let decided = spoken.dialect(initialized, method, &params);
+        decided.map_err(|error| error.code)
     }
 
     #[test]
@@ -148,7 +172,7 @@ mod tests {
             Err(-32022)
         );
         assert_eq!(decide(Era::Modern, false, "initialize", "{}"), Err(-32022));
-        let error = unsupported(&supported(Era::Modern), "2030-01-01");
+        let error = unsupported(&Spoken::new(Era::Modern, &[]).supported(), "2030-01-01");
         assert_eq!(
             error.data.unwrap(),
             r#"{"supported":["2026-07-28"],"requested":"2030-01-01"}"#
@@ -165,15 +189,25 @@ mod tests {
 
     #[test]
     fn initialize_gets_the_version_it_asks_for_or_the_newest() {
+        let all = Spoken::new(Era::Dual, &[]);
         for known in LEGACY {
-            assert_eq!(negotiated(Some(known)), known);
+            assert_eq!(all.negotiated(Some(known)), known);
         }
-        assert_eq!(negotiated(Some("2026-07-28")), "2025-11-25");
-        assert_eq!(negotiated(None), "2025-11-25");
+        assert_eq!(all.negotiated(Some("2026-07-28")), "2025-11-25");
+        assert_eq!(all.negotiated(None), "2025-11-25");
+        let few = ["2024-11-05", "2025-06-18"].map(str::to_owned);
+        let few = Spoken::new(Era::Dual, &few);
+        assert_eq!(few.negotiated(Some("2024-11-05")), "2024-11-05");
+        assert_eq!(few.negotiated(Some("2025-03-26")), "2025-06-18");
+        assert_eq!(
+            few.supported(),
+            r#"["2026-07-28","2025-06-18","2024-11-05"]"#
+        );
     }
 
     #[test]
     fn the_supported_versions_are_those_of_the_era() {
+        let supported = |era| Spoken::new(era, &[]).supported();
         assert_eq!(supported(Era::Modern), r#"["2026-07-28"]"#);
         assert!(!supported(Era::Legacy).contains(MODERN));
         assert!(supported(Era::Dual).starts_with(r#"["2026-07-28","2025-11-25""#));

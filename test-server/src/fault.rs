@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 
 pub(crate) use plan::Plan;
-pub(crate) use start::{at_start, banner, chatter, exit_at_init};
+pub(crate) use start::{at_start, banner, chatter, exit_at_init, exit_at_probe};
 
 /// What the `N` of `NAME@N` means for a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +59,8 @@ faults! {
     InitHang, "init-hang", Counts::Start, 1, "from the Nth initialize or server/discover on, answers neither";
     InitExit, "init-exit", Counts::Start, 1, "exits with 3 at the Nth initialize or server/discover; two stderr lines";
     BadVersion, "bad-version", Counts::Nothing, 1, "speaks 1999-01-01 only (modern requests: -32022)";
+    ExitOnProbe, "exit-on-probe", Counts::Nothing, 1, "legacy era only: exits with 4 when its first request is not initialize";
+    IgnoreUnknown, "ignore-unknown", Counts::Nothing, 1, "legacy era only: never answers a method it does not know, such as server/discover";
     AskInit, "ask-init", Counts::Nothing, 1, "answers initialize and server/discover only once its ping and its sampling/createMessage are answered";
     // death
     Exit, "exit", Counts::Call, 1, "exits with 7 when the Nth call arrives, before executing it";
@@ -96,6 +98,7 @@ faults! {
     ListChanged, "list-changed", Counts::Call, 1, "after the Nth answer: tools/list_changed, and one more tool `extra_tool`";
     CursorLoop, "cursor-loop", Counts::List, 1, "from the Nth tools/list on, always the same page and nextCursor";
     ListError, "list-error", Counts::List, 1, "from the Nth tools/list on, error -32603";
+    TemplatesMissing, "templates-missing", Counts::Nothing, 1, "does not know resources/templates/list (-32601), resources though it has";
     ListStorm, "list-storm", Counts::Call, 1, "after the Nth answer: 1,000 times tools/list_changed, and one more tool `extra_tool`";
     ProgressFlood, "progress-flood", Counts::Call, 1, "20,000 progress notifications before the Nth answer, if the caller gave a token";
     // questions

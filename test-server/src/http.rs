@@ -32,6 +32,11 @@ use refusal::Refusal;
 /// Serves until the process is killed.
 pub(crate) fn run(options: Options, port: u16) -> io::Result<()> {
     fault::at_start(&options)?;
+    // The record is of lines, which only stdio has.
+    let options = Options {
+        wire: None,
+        ..options
+    };
     let server = Server::new(options)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -86,8 +91,8 @@ impl Site {
         }
         match *request.method() {
             Method::POST => self.post(request).await,
-            Method::GET if self.server.era != Era::Modern => self.open_stream(&request),
-            Method::DELETE if self.server.era != Era::Modern => self.delete(&request),
+            Method::GET if self.server.spoken.era != Era::Modern => self.open_stream(&request),
+            Method::DELETE if self.server.spoken.era != Era::Modern => self.delete(&request),
             _ => Err(Refusal::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "this method is not allowed",

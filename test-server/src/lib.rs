@@ -10,8 +10,11 @@ mod eras;
 mod fault;
 #[cfg(feature = "http")]
 mod http;
+mod interactive;
 mod journal;
+mod level;
 mod message;
+mod odd;
 mod options;
 mod out;
 mod platform;
@@ -21,11 +24,13 @@ mod resources;
 mod server;
 mod stdio;
 mod tools;
+mod wire;
 
 use std::io;
 
 pub use fault::{Fault, FaultSpec, fault_help};
-pub use options::{Era, Options};
+pub use odd::odd_results;
+pub use options::{CacheScope, Era, Options};
 
 /// Serves until the transport ends: HTTP if the options name a port, else stdio.
 pub fn run(options: Options) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! One incoming JSON-RPC message, taken apart without copying what nobody looks at.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::error::Category;
@@ -110,6 +111,7 @@ pub(crate) struct Params<'a> {
     pub(crate) notifications: Option<Wanted>,
     pub(crate) r#ref: Option<Reference>,
     pub(crate) argument: Option<Argument>,
+    pub(crate) context: Option<Context>,
 }
 
 /// The `_meta` entries we know.
@@ -121,15 +123,19 @@ pub(crate) struct Meta<'a> {
     pub(crate) version: Option<String>,
     #[serde(borrow, rename = "io.modelcontextprotocol/clientCapabilities")]
     pub(crate) capabilities: Option<&'a RawValue>,
+    #[serde(rename = "io.modelcontextprotocol/logLevel")]
+    pub(crate) log_level: Option<String>,
     #[serde(rename = "nexus.test/nonce")]
     pub(crate) nonce: Option<String>,
 }
 
-/// The notifications a `subscriptions/listen` asks for; those we never send are not looked at.
-#[derive(Debug, Default, Deserialize)]
+/// The notifications a `subscriptions/listen` asks for.
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Wanted {
     pub(crate) tools_list_changed: bool,
+    pub(crate) prompts_list_changed: bool,
+    pub(crate) resources_list_changed: bool,
     pub(crate) resource_subscriptions: Vec<String>,
 }
 
@@ -146,6 +152,13 @@ pub(crate) struct Reference {
 pub(crate) struct Argument {
     pub(crate) name: String,
     pub(crate) value: String,
+}
+
+/// What is known of the other arguments when one is completed.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Context {
+    pub(crate) arguments: HashMap<String, String>,
 }
 
 /// Reads the params; -32602 if they have a wrong type.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::eras::LEGACY;
 use crate::fault::FaultSpec;
 
 /// How to serve. `Options::default()` is a well-behaved dual-era server on stdio.
@@ -19,6 +20,12 @@ pub struct Options {
     /// The protocol revisions to speak.
     #[arg(long, value_enum, default_value_t)]
     pub era: Era,
+
+    /// Of the legacy revisions speak only VERSION (repeatable, or a list with commas).
+    ///
+    /// `initialize` is answered with the requested one if it is among them, else with the newest of them.
+    #[arg(long = "revision", value_name = "VERSION", value_delimiter = ',', value_parser = LEGACY)]
+    pub revisions: Vec<String>,
 
     /// Offer N generated tools (`tool_0001`, `tool_0002`, ...) after the four standard ones.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=100_000))]
@@ -60,6 +67,46 @@ pub struct Options {
     /// List `slow_operation` as idempotent (`echo`, `add` and `get_time` are listed as read-only anyway).
     #[arg(long)]
     pub read_only_hints: bool,
+
+    /// Offer the tools `ask`, `log`, `touch`, `grow` and `odd` too, which do all else that a server can do to a client.
+    ///
+    /// `ask` puts a question (kind: sampling, elicitation, url, roots, or both for elicitation and roots at once) and
+    /// returns the answer; `log` sends log messages; `touch` tells the subscribers of a resource that it has changed;
+    /// `grow` adds an entry to a list and says so; `odd` returns one of the results that are hard to pass on unchanged.
+    #[arg(long)]
+    pub interactive: bool,
+
+    /// Write every answer as a JSON-RPC batch, together with the progress and the log messages of its request.
+    ///
+    /// This is 2025-03-26, the only revision with batches. Questions and changes are sent at once, each in a batch of
+    /// its own.
+    #[arg(long)]
+    pub batch: bool,
+
+    /// How long a modern result may be kept: its `ttlMs` [default: 60000]
+    #[arg(long, value_name = "MS")]
+    pub ttl: Option<u64>,
+
+    /// For whom a modern result may be kept: its `cacheScope`.
+    #[arg(long, value_enum, default_value_t)]
+    pub cache_scope: CacheScope,
+
+    /// Append every line that is read from stdin, before it is handled, to `FOLDER/<pid>-<start ms>.jsonl`.
+    ///
+    /// A line `# negotiated VERSION` follows an `initialize`, and a line `# asked ID METHOD` comes before the answer
+    /// to a question of the server's. What cannot be written is left out; nothing is recorded over HTTP.
+    #[arg(long, value_name = "FOLDER")]
+    pub wire: Option<PathBuf>,
+}
+
+/// For whom a result may be kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum CacheScope {
+    /// Anybody.
+    #[default]
+    Public,
+    /// Whoever asked.
+    Private,
 }
 
 /// Which revisions the server speaks.

@@ -1,12 +1,14 @@
 //! Where answers go: one cheap handle over whatever the transport is.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What a message is to the transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Something before or beside the answer.
     Aside,
+    /// The same, but it cannot wait for the answer.
+    Urgent,
     /// The answer, with its error code if it is an error.
     Answer(Option<i32>),
 }
@@ -44,9 +46,22 @@ impl Out {
         Out(Arc::new(sink))
     }
 
-    /// Sends a notification, a request of ours, or an answer that is not the real one; false if nobody reads.
+    /// The same sink, written to in batches: what comes before the answer is sent with it.
+    pub(crate) fn batched(&self) -> Out {
+        Out::new(Batched {
+            out: self.clone(),
+            held: Mutex::new(Some(Vec::new())),
+        })
+    }
+
+    /// Sends a notification of a request, or an answer that is not the real one; false if nobody reads.
     pub(crate) fn aside(&self, message: Vec<u8>) -> bool {
         self.0.put(message, Kind::Aside)
+    }
+
+    /// Sends a request of ours, or a notification of no request; false if nobody reads.
+    pub(crate) fn urgent(&self, message: Vec<u8>) -> bool {
+        self.0.put(message, Kind::Urgent)
     }
 
     /// Sends the answer.
@@ -78,5 +93,61 @@ impl Out {
     /// Never answers, and never lets the transport know that nothing will come.
     pub(crate) fn hold(&self) {
         std::mem::forget(self.clone());
+    }
+}
+
+/// The sink of one request that is answered in batches.
+struct Batched {
+    out: Out,
+    /// What is to be sent with the answer; nothing once that is sent.
+    held: Mutex<Option<Vec<Vec<u8>>>>,
+}
+
+impl Sink for Batched {
+    fn put(&self, message: Vec<u8>, kind: Kind) -> bool {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let batch = match (kind, held.as_mut()) {
+            (Kind::Aside, Some(waiting)) => {
+                waiting.push(message);
+                return true;
+            }
+            (Kind::Answer(_), _) => {
+                let mut batch = held.take().unwrap_or_default();
+                batch.push(message);
+                batch
+            }
+            _ => vec![message],
+        };
+        let batch = [b"[", &*batch.join(&b','), b"]"].concat();
+        self.out.0.put(batch, kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<String>>>);
+
+    impl Sink for Written {
+        fn put(&self, message: Vec<u8>, _: Kind) -> bool {
+            let text = String::from_utf8(message).unwrap();
+            self.0.lock().unwrap().push(text);
+            true
+        }
+    }
+
+    #[test]
+    fn a_batch_is_an_answer_and_what_came_before_it() {
+        let written = Written::default();
+        let out = Out::new(written.clone()).batched();
+        out.aside(b"1".to_vec());
+        out.urgent(b"2".to_vec());
+        out.aside(b"3".to_vec());
+        out.answer(b"4".to_vec(), None);
+        out.aside(b"5".to_vec());
+        let lines = written.0.lock().unwrap().clone();
+        assert_eq!(lines, ["[2]", "[1,3,4]", "[5]"]);
     }
 }

@@ -5,14 +5,15 @@ use std::collections::HashMap;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::definitions::{LANGUAGES, TEMPLATE_URI};
-use crate::message::{Argument, Reference};
+use crate::catalog::{Catalog, List};
+use crate::definitions::{FOCUS, FOCUS_OF_RUST, LANGUAGES, TABLES, TEMPLATE_URI};
+use crate::message::{Argument, Context, Reference};
 use crate::reply::{Outcome, Reply, RpcError, quoted};
 
 type Arguments = HashMap<String, String>;
 
 /// The messages of a prompt.
-pub(crate) fn get(name: Option<&str>, arguments: Option<&RawValue>) -> Reply {
+pub(crate) fn get(name: Option<&str>, arguments: Option<&RawValue>, catalog: &Catalog) -> Reply {
     let name = name.ok_or_else(|| RpcError::invalid_params("name is required"))?;
     let arguments: Arguments = match arguments {
         None => Arguments::new(),
@@ -24,6 +25,7 @@ pub(crate) fn get(name: Option<&str>, arguments: Option<&RawValue>) -> Reply {
         "greeting" => ("A greeting", greeting(&arguments)?),
         "code_review" => ("A review of code", code_review(&arguments)?),
         "summarize" => ("A summary", summarize(&arguments)),
+        _ if catalog.has_grown(List::Prompts, name) => ("A prompt that grew", name.to_owned()),
         _ => return Err(RpcError::invalid_params(format!("unknown prompt {name}"))),
     };
     let text = quoted(&text);
@@ -64,19 +66,36 @@ fn required<'a>(arguments: &'a Arguments, name: &str) -> Result<&'a str, RpcErro
     arguments.get(name).map(String::as_str).ok_or_else(missing)
 }
 
-/// What an argument may become.
-pub(crate) fn complete(reference: Option<&Reference>, argument: Option<&Argument>) -> Reply {
+/// What an argument may become; some candidates depend on the arguments that are known already.
+pub(crate) fn complete(
+    reference: Option<&Reference>,
+    argument: Option<&Argument>,
+    context: Option<&Context>,
+) -> Reply {
     let reference = reference.ok_or_else(|| RpcError::invalid_params("ref is required"))?;
     let argument = argument.ok_or_else(|| RpcError::invalid_params("argument is required"))?;
+    let known = |name| context.and_then(|context| context.arguments.get(name));
     let candidates: &[&str] = match (
         reference.r#type.as_str(),
         reference.name.as_deref(),
         argument.name.as_str(),
     ) {
         ("ref/prompt", Some("code_review"), "language") => &LANGUAGES,
+        ("ref/prompt", Some("code_review"), "focus") => {
+            match known("language").map(String::as_str) {
+                Some("rust") => &FOCUS_OF_RUST,
+                _ => &FOCUS,
+            }
+        }
         ("ref/prompt", Some("greeting"), "formal") => &["true", "false"],
         ("ref/prompt", Some("code_review" | "greeting" | "summarize"), _) => &[],
-        ("ref/resource", ..) if reference.uri.as_deref() == Some(TEMPLATE_URI) => &[],
+        ("ref/resource", _, argument) if reference.uri.as_deref() == Some(TEMPLATE_URI) => {
+            if argument == "name" {
+                &TABLES
+            } else {
+                &[]
+            }
+        }
         _ => {
             return Err(RpcError::invalid_params(
                 "ref names no prompt or resource template of ours",
@@ -95,10 +114,12 @@ pub(crate) fn complete(reference: Option<&Reference>, argument: Option<&Argument
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Options;
 
     fn text(name: &str, arguments: &str) -> Result<String, i32> {
         let raw = RawValue::from_string(arguments.to_owned()).unwrap();
-        match get(Some(name), Some(&raw)) {
+        let catalog = Catalog::new(&Options::default());
+        match get(Some(name), Some(&raw), &catalog) {
             Ok(outcome) => Ok(String::from_utf8(outcome.members).unwrap()),
             Err(error) => Err(error.code),
         }
@@ -146,7 +167,7 @@ mod tests {
             name: argument.to_owned(),
             value: value.to_owned(),
         };
-        complete(Some(&reference), Some(&argument))
+        complete(Some(&reference), Some(&argument), None)
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is sent back: results and errors, rendered by hand so that ready-made text stays as it is.
 
 use crate::eras::Dialect;
+use crate::options::CacheScope;
 
 /// `Implementation` of this server.
 pub(crate) const SERVER_INFO: &str = concat!(
@@ -52,6 +53,8 @@ pub(crate) struct Outcome {
     pub(crate) cacheable: bool,
     /// The modern `resultType`.
     pub(crate) kind: &'static str,
+    /// Whether the members are a whole object instead, with all that either era wants.
+    pub(crate) whole: bool,
 }
 
 impl Outcome {
@@ -60,6 +63,7 @@ impl Outcome {
             members: members.into(),
             cacheable: false,
             kind: "complete",
+            whole: false,
         }
     }
 
@@ -67,6 +71,14 @@ impl Outcome {
         Outcome {
             cacheable: true,
             ..Outcome::complete(members)
+        }
+    }
+
+    /// A result that is sent as it is, byte for byte.
+    pub(crate) fn whole(object: Vec<u8>) -> Outcome {
+        Outcome {
+            whole: true,
+            ..Outcome::complete(object)
         }
     }
 
@@ -83,10 +95,22 @@ impl Outcome {
 /// What a request ends in.
 pub(crate) type Reply = Result<Outcome, RpcError>;
 
-/// A whole response.
-pub(crate) fn render(id: &str, dialect: Dialect, reply: &Reply) -> Vec<u8> {
+/// How long, and for whom, a modern result may be kept: the members that say so.
+pub(crate) fn caching(ttl: Option<u64>, scope: CacheScope) -> String {
+    let (ttl, scope) = (
+        ttl.unwrap_or(60_000),
+        match scope {
+            CacheScope::Public => "public",
+            CacheScope::Private => "private",
+        },
+    );
+    format!(r#""ttlMs":{ttl},"cacheScope":"{scope}""#)
+}
+
+/// A whole response; `caching` is what a modern result says if it may be kept.
+pub(crate) fn render(id: &str, dialect: Dialect, caching: &str, reply: &Reply) -> Vec<u8> {
     match reply {
-        Ok(outcome) => render_result(id, dialect, outcome),
+        Ok(outcome) => render_result(id, dialect, caching, outcome),
         Err(error) => {
             let data = error
                 .data
@@ -102,11 +126,17 @@ pub(crate) fn render(id: &str, dialect: Dialect, reply: &Reply) -> Vec<u8> {
     }
 }
 
-fn render_result(id: &str, dialect: Dialect, outcome: &Outcome) -> Vec<u8> {
+fn render_result(id: &str, dialect: Dialect, caching: &str, outcome: &Outcome) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(outcome.members.len() + id.len() + 256);
     bytes.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     bytes.extend_from_slice(id.as_bytes());
-    bytes.extend_from_slice(br#","result":{"#);
+    bytes.extend_from_slice(br#","result":"#);
+    if outcome.whole {
+        bytes.extend_from_slice(&outcome.members);
+        bytes.push(b'}');
+        return bytes;
+    }
+    bytes.push(b'{');
     bytes.extend_from_slice(&outcome.members);
     if dialect == Dialect::Modern {
         if !outcome.members.is_empty() {
@@ -114,10 +144,12 @@ fn render_result(id: &str, dialect: Dialect, outcome: &Outcome) -> Vec<u8> {
         }
         bytes.extend_from_slice(br#""resultType":""#);
         bytes.extend_from_slice(outcome.kind.as_bytes());
+        bytes.push(b'"');
         if outcome.cacheable {
-            bytes.extend_from_slice(br#"","ttlMs":60000,"cacheScope":"public"#);
+            bytes.push(b',');
+            bytes.extend_from_slice(caching.as_bytes());
         }
-        bytes.extend_from_slice(br#"","_meta":{"io.modelcontextprotocol/serverInfo":"#);
+        bytes.extend_from_slice(br#","_meta":{"io.modelcontextprotocol/serverInfo":"#);
         bytes.extend_from_slice(SERVER_INFO.as_bytes());
         bytes.push(b'}');
     }
@@ -150,7 +182,8 @@ mod tests {
     use serde_json::{Value, json};
 
     fn rendered(dialect: Dialect, reply: Reply) -> Value {
-        serde_json::from_slice(&render("7", dialect, &reply)).unwrap()
+        let caching = caching(None, CacheScope::Public);
+        serde_json::from_slice(&render("7", dialect, &caching, &reply)).unwrap()
     }
 
     #[test]

@@ -1,33 +1,71 @@
-//! Reading of resources.
+//! Reading of resources, and their changes.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use crate::catalog::{Catalog, List};
 use crate::definitions::CONTENTS;
 use crate::eras::Dialect;
 use crate::reply::{Outcome, Reply, RpcError, quoted};
+use crate::server::locked;
+
+/// How often each resource has changed.
+#[derive(Default)]
+pub(crate) struct Changes(Mutex<HashMap<String, u64>>);
+
+impl Changes {
+    /// Changes a resource.
+    pub(crate) fn add(&self, uri: &str) {
+        *locked(&self.0).entry(uri.to_owned()).or_default() += 1;
+    }
+
+    /// The line by which a text tells how often it has changed.
+    fn line(&self, uri: &str) -> String {
+        let times = locked(&self.0).get(uri).copied();
+        times.map_or(String::new(), |times| format!("Touched {times} times.\n"))
+    }
+}
 
 /// The contents of a resource.
-pub(crate) fn read(uri: Option<&str>, dialect: Dialect) -> Reply {
-    let (uri, media_type, text) = find(uri, dialect)?;
-    let text = quoted(text);
+pub(crate) fn read(
+    uri: Option<&str>,
+    dialect: Dialect,
+    catalog: &Catalog,
+    changes: &Changes,
+) -> Reply {
+    let (uri, media_type, text) = find(uri, dialect, catalog)?;
+    let text = quoted(&format!("{text}{}", changes.line(uri)));
+    let uri = quoted(uri);
     Ok(Outcome::cacheable(format!(
-        r#""contents":[{{"uri":"{uri}","mimeType":"{media_type}","text":{text}}}]"#
+        r#""contents":[{{"uri":{uri},"mimeType":"{media_type}","text":{text}}}]"#
     )))
 }
 
-/// Accepts a subscription, or its end, for a resource that exists.
-pub(crate) fn subscribe(uri: Option<&str>) -> Reply {
-    find(uri, Dialect::Legacy).map(|_| Outcome::complete(""))
+/// The URI of a resource that exists, for a subscription or its end.
+pub(crate) fn subscribable<'a>(
+    uri: Option<&'a str>,
+    catalog: &Catalog,
+) -> Result<&'a str, RpcError> {
+    find(uri, Dialect::Legacy, catalog).map(|(uri, ..)| uri)
 }
 
 /// Whether there is such a resource.
-pub(crate) fn exists(uri: &str) -> bool {
-    CONTENTS.iter().any(|(known, ..)| *known == uri)
+pub(crate) fn exists(uri: &str, catalog: &Catalog) -> bool {
+    find(Some(uri), Dialect::Legacy, catalog).is_ok()
 }
 
-fn find(
-    uri: Option<&str>,
+/// URI, media type and text of a resource.
+fn find<'a>(
+    uri: Option<&'a str>,
     dialect: Dialect,
-) -> Result<(&'static str, &'static str, &'static str), RpcError> {
+    catalog: &Catalog,
+) -> Result<(&'a str, &'static str, Cow<'static, str>), RpcError> {
     let uri = uri.ok_or_else(|| RpcError::invalid_params("uri is required"))?;
+    if catalog.has_grown(List::Resources, uri) {
+        let text = format!("This is {uri}, which was not there at first.\n");
+        return Ok((uri, "text/plain", text.into()));
+    }
     let code = match dialect {
         Dialect::Legacy => -32002,
         Dialect::Modern => -32602,
@@ -35,6 +73,7 @@ fn find(
     CONTENTS
         .into_iter()
         .find(|(known, ..)| *known == uri)
+        .map(|(_, media_type, text)| (uri, media_type, text.into()))
         .ok_or_else(|| {
             RpcError::new(code, format!("Resource not found: {uri}"))
                 .with_data(format!(r#"{{"uri":{}}}"#, quoted(uri)))
@@ -44,6 +83,12 @@ fn find(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Options;
+
+    fn read(uri: Option<&str>, dialect: Dialect) -> Reply {
+        let catalog = Catalog::new(&Options::default());
+        super::read(uri, dialect, &catalog, &Changes::default())
+    }
 
     #[test]
     fn a_missing_resource_has_the_code_of_its_era() {

@@ -3,6 +3,7 @@
 mod answer;
 mod ask;
 mod call;
+mod interact;
 mod listeners;
 mod session;
 mod start;
@@ -14,30 +15,38 @@ use std::sync::{Arc, Mutex};
 use serde_json::value::RawValue;
 
 use crate::catalog::{Catalog, List};
-use crate::eras::{self, Dialect};
-use crate::fault::{Fault, Plan};
+use crate::eras::{self, Dialect, Spoken};
+use crate::fault::{self, Fault, Plan};
 use crate::journal::Journal;
+use crate::level;
 use crate::message::{self, Incoming, Params};
 use crate::options::{Era, Options};
 use crate::out::Out;
 use crate::prompts;
 use crate::reply::{self, Outcome, Reply, RpcError, quoted};
-use crate::resources;
+use crate::resources::{self, Changes};
 use crate::tools::Memory;
+use crate::wire::Wire;
 use listeners::Listeners;
 pub(crate) use session::Session;
 pub(crate) use session::locked;
 
 /// The server of one process: shared by all its sessions.
 pub(crate) struct Server {
-    pub(crate) era: Era,
+    pub(crate) spoken: Spoken,
     pub(crate) plan: Plan,
     catalog: Catalog,
     journal: Option<Journal>,
     cancel_journal: Option<Journal>,
+    pub(crate) wire: Option<Wire>,
+    /// What a modern result says of how long it may be kept.
+    caching: String,
+    batch: bool,
     memory: Memory,
+    changes: Changes,
     pub(crate) listeners: Listeners,
     calls: AtomicU64,
+    requests: AtomicU64,
     starts: AtomicU64,
     lists: AtomicU64,
     asks: AtomicU64,
@@ -58,8 +67,16 @@ struct Request<'a> {
 
 impl Server {
     pub(crate) fn new(options: Options) -> io::Result<Arc<Server>> {
+        let plan = Plan::new(options.faults.clone());
+        let era = match plan.has(Fault::ExitOnProbe) || plan.has(Fault::IgnoreUnknown) {
+            true => Era::Legacy,
+            false => options.era,
+        };
         Ok(Arc::new(Server {
-            era: options.era,
+            spoken: Spoken::new(era, &options.revisions),
+            wire: options.wire.as_deref().and_then(Wire::open),
+            caching: reply::caching(options.ttl, options.cache_scope),
+            batch: options.batch,
             catalog: Catalog::new(&options),
             journal: options.journal.as_deref().map(Journal::open).transpose()?,
             cancel_journal: options
@@ -67,10 +84,12 @@ impl Server {
                 .as_deref()
                 .map(Journal::open)
                 .transpose()?,
-            plan: Plan::new(options.faults),
+            plan,
             memory: Memory::default(),
+            changes: Changes::default(),
             listeners: Listeners::default(),
             calls: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
             starts: AtomicU64::new(0),
             lists: AtomicU64::new(0),
             asks: AtomicU64::new(0),
@@ -86,6 +105,10 @@ impl Server {
 
     /// Handles one message. What takes long goes on after the return, and answers through `out` later.
     pub(crate) fn handle(self: &Arc<Self>, session: &Arc<Session>, message: &[u8], out: &Out) {
+        let out = &match self.batch {
+            true => out.batched(),
+            false => out.clone(),
+        };
         match message::parse(message) {
             Ok(Incoming::Request { id, method, params }) => {
                 self.request(session, out, id, &method, params)
@@ -115,6 +138,10 @@ impl Server {
         method: &str,
         params: Option<&RawValue>,
     ) {
+        let first = self.requests.fetch_add(1, Ordering::Relaxed) == 0;
+        if first && method != "initialize" && self.plan.has(Fault::ExitOnProbe) {
+            fault::exit_at_probe(method);
+        }
         if self.is_muted() || start::is_start(method) && self.start_fails() {
             return out.hold();
         }
@@ -142,6 +169,9 @@ impl Server {
                 Ok(outcome) if start::is_start(method) && self.plan.has(Fault::AskInit) => {
                     ask::before_start(self, &request, outcome);
                 }
+                Err(error) if error.code == -32601 && self.plan.has(Fault::IgnoreUnknown) => {
+                    out.hold();
+                }
                 reply => self.respond(out, id, dialect, &reply),
             },
         }
@@ -154,7 +184,7 @@ impl Server {
         method: &str,
         params: &Params<'_>,
     ) -> Result<Dialect, RpcError> {
-        match eras::dialect(self.era, initialized, method, params)? {
+        match self.spoken.dialect(initialized, method, params)? {
             Dialect::Modern if self.plan.has(Fault::BadVersion) => Err(eras::unsupported(
                 &format!("[{}]", quoted(eras::BAD)),
                 eras::MODERN,
@@ -169,20 +199,40 @@ impl Server {
         match (method, dialect) {
             ("tools/list", _) => self.list_tools(cursor),
             ("resources/list", _) => self.catalog.list(List::Resources, cursor),
+            ("resources/templates/list", _) if self.plan.has(Fault::TemplatesMissing) => {
+                Err(RpcError::method_not_found(method))
+            }
             ("resources/templates/list", _) => self.catalog.list(List::Templates, cursor),
             ("prompts/list", _) => self.catalog.list(List::Prompts, cursor),
-            ("resources/read", _) => resources::read(params.uri.as_deref(), dialect),
-            ("prompts/get", _) => prompts::get(params.name.as_deref(), params.arguments),
-            ("completion/complete", _) => {
-                prompts::complete(params.r#ref.as_ref(), params.argument.as_ref())
+            ("resources/read", _) => {
+                resources::read(params.uri.as_deref(), dialect, &self.catalog, &self.changes)
             }
+            ("prompts/get", _) => {
+                prompts::get(params.name.as_deref(), params.arguments, &self.catalog)
+            }
+            ("completion/complete", _) => prompts::complete(
+                params.r#ref.as_ref(),
+                params.argument.as_ref(),
+                params.context.as_ref(),
+            ),
             ("server/discover", Dialect::Modern) => Ok(self.discover()),
             ("initialize", Dialect::Legacy) => Ok(self.initialize(request)),
             ("ping", Dialect::Legacy) => Ok(Outcome::complete("")),
-            ("resources/subscribe" | "resources/unsubscribe", Dialect::Legacy) => {
-                resources::subscribe(params.uri.as_deref())
+            ("resources/subscribe", Dialect::Legacy) => {
+                let uri = resources::subscribable(params.uri.as_deref(), &self.catalog)?;
+                self.listeners.subscribe(request.session, uri);
+                Ok(Outcome::complete(""))
             }
-            ("logging/setLevel", Dialect::Legacy) => set_level(params.level.as_deref()),
+            ("resources/unsubscribe", Dialect::Legacy) => {
+                let uri = resources::subscribable(params.uri.as_deref(), &self.catalog)?;
+                self.listeners.unsubscribe(request.session, uri);
+                Ok(Outcome::complete(""))
+            }
+            ("logging/setLevel", Dialect::Legacy) => {
+                let rank = level::rank(params.level.as_deref().unwrap_or_default())?;
+                request.session.set_level(rank);
+                Ok(Outcome::complete(""))
+            }
             _ => Err(RpcError::method_not_found(method)),
         }
     }
@@ -234,7 +284,7 @@ impl Server {
         }
         self.stray(out);
         out.answer(
-            reply::render(id, dialect, reply),
+            reply::render(id, dialect, &self.caching, reply),
             reply.as_ref().err().map(|error| error.code),
         );
     }
@@ -244,25 +294,5 @@ impl Server {
         if self.plan.has(Fault::UnknownId) {
             out.aside(br#"{"jsonrpc":"2.0","id":999999999,"result":{}}"#.to_vec());
         }
-    }
-}
-
-fn set_level(level: Option<&str>) -> Reply {
-    const LEVELS: [&str; 8] = [
-        "debug",
-        "info",
-        "notice",
-        "warning",
-        "error",
-        "critical",
-        "alert",
-        "emergency",
-    ];
-    match level {
-        Some(level) if LEVELS.contains(&level) => Ok(Outcome::complete("")),
-        _ => Err(RpcError::invalid_params(format!(
-            "level must be one of {}",
-            LEVELS.join(", ")
-        ))),
     }
 }

@@ -37,6 +37,9 @@ pub(crate) fn run(options: Options) -> io::Result<()> {
     let mut line = Vec::new();
     let mut messages = 0;
     while stdin.read_until(b'\n', &mut line)? > 0 {
+        if let Some(wire) = &server.wire {
+            wire.line(&line);
+        }
         let message = line.trim_ascii();
         if !message.is_empty() {
             server.handle(&session, message, &out);

@@ -7,8 +7,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Map, Number, Value, json};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, List};
 use crate::clock;
+use crate::interactive::{self, Interactive};
 use crate::reply::Outcome;
 
 /// A call whose arguments are checked.
@@ -18,6 +19,8 @@ pub(crate) enum Job {
     Quick(Quick),
     /// Takes a thread of its own.
     Slow { duration: Duration, steps: u32 },
+    /// Has to do with the client.
+    Interactive(Interactive),
 }
 
 /// What a quick tool is to do.
@@ -157,7 +160,12 @@ pub(crate) fn prepare(
             let NoArguments { nonce } = read(name, arguments)?;
             Ok((Job::Quick(Quick::WhoAmI), nonce))
         }
+        "ask" | "log" | "touch" | "grow" | "odd" if catalog.is_interactive() => {
+            let (job, nonce) = interactive::prepare(name, arguments)?;
+            Ok((Job::Interactive(job), nonce))
+        }
         _ if catalog.has_generated_tool(name)
+            || catalog.has_grown(List::Tools, name)
             || name == "extra_tool" && catalog.has_extra_tool() =>
         {
             let GeneratedArguments { input, nonce } = read(name, arguments)?;
@@ -173,7 +181,8 @@ pub(crate) fn prepare(
     }
 }
 
-fn read<'a, T: Deserialize<'a>>(tool: &str, arguments: &'a str) -> Result<T, Refusal> {
+/// The arguments of a tool, or why they are none.
+pub(crate) fn read<'a, T: Deserialize<'a>>(tool: &str, arguments: &'a str) -> Result<T, Refusal> {
     // A derived struct would read an array by position.
     if !arguments.starts_with('{') {
         return Err(bad(tool, "they must be an object"));
@@ -184,7 +193,8 @@ fn read<'a, T: Deserialize<'a>>(tool: &str, arguments: &'a str) -> Result<T, Ref
     })
 }
 
-fn bad(tool: &str, why: &str) -> Refusal {
+/// Why the arguments of a tool are none.
+pub(crate) fn bad(tool: &str, why: &str) -> Refusal {
     Refusal::BadArguments(format!("Invalid arguments for tool {tool}: {why}"))
 }
 
@@ -308,6 +318,9 @@ mod tests {
             "whoami",
             "extra_tool",
             "tool_0004",
+            "ask",
+            "odd",
+            "grown_tool_0001",
         ] {
             assert_eq!(job(name, "{}").unwrap_err(), Refusal::UnknownTool, "{name}");
         }

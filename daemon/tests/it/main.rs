@@ -11,6 +11,7 @@ mod lifecycle;
 mod orphans;
 mod pool;
 mod processes;
+mod records;
 mod reload;
 mod support;
 mod wire;

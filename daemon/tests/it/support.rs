@@ -14,13 +14,28 @@ use std::{
 };
 use tempfile::TempDir;
 
+#[path = "schema.rs"]
+pub(crate) mod schema;
+
 pub(crate) const NEXUSD: &str = env!("CARGO_BIN_EXE_nexusd");
 
 /// How long anything may take before a test gives up on it. Nothing is expected to come near.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Whether test servers keep a record of what they are told, which is checked at the end. Not where time is measured,
+/// nor where there is too much of it.
+const RECORDED: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"it");
+
 /// A home folder for a daemon and its configuration.
 pub(crate) struct Home(TempDir);
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            schema::check_records(&self.wire());
+        }
+    }
+}
 
 impl Home {
     pub(crate) fn new() -> Self {
@@ -40,8 +55,25 @@ impl Home {
     }
 
     pub(crate) fn configure(&self, config: &Value) {
+        let mut config = config.clone();
+        if RECORDED && let Some(servers) = config["mcpServers"].as_object_mut() {
+            servers.values_mut().for_each(|server| self.record(server));
+        }
         fs::create_dir_all(self.config_file().parent().unwrap()).unwrap();
         fs::write(self.config_file(), config.to_string()).unwrap();
+    }
+
+    /// Where the test servers keep their records.
+    pub(crate) fn wire(&self) -> PathBuf {
+        self.path().join("wire")
+    }
+
+    /// Has a server keep a record of what it is told, if it is a test server.
+    fn record(&self, server: &mut Value) {
+        let args = server.get_mut("args").and_then(Value::as_array_mut);
+        if let Some(args) = args.filter(|args| args.first().is_some_and(|it| it == "demo-server")) {
+            args.extend([json!("--wire"), json!(self.wire())]);
+        }
     }
 
     /// `nexusd`, as it would be started in this home.

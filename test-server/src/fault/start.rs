@@ -63,6 +63,12 @@ pub(crate) fn exit_at_init() -> ! {
     exit(3);
 }
 
+/// The fault exit-on-probe.
+pub(crate) fn exit_at_probe(method: &str) -> ! {
+    let _ = writeln!(io::stderr(), "error: {method} before initialize");
+    exit(4);
+}
+
 /// What package runners and careless servers print on stdout.
 pub(crate) fn chatter(lines: u64) -> impl Iterator<Item = &'static str> {
     const LINES: [&str; 3] = [

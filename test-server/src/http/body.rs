@@ -88,7 +88,7 @@ impl hyper::body::Body for Body {
                     None => None,
                     Some((message, kind)) => {
                         // The answer is the last event, whoever still holds the other end of the channel.
-                        if kind != Kind::Aside {
+                        if matches!(kind, Kind::Answer(_)) {
                             *rest = None;
                         }
                         Some(event(&message))

@@ -93,7 +93,7 @@ impl Site {
                 Caller::Session(session, Some(id))
             }
             Dialect::Legacy => {
-                check_legacy_version(headers)?;
+                self.check_legacy_version(headers)?;
                 Caller::Session(self.session(headers)?, None)
             }
         };
@@ -102,7 +102,7 @@ impl Site {
 
     /// Takes a message that has no answer.
     fn accept(&self, headers: &HeaderMap, message: &[u8]) -> Result<Response<Body>, Refusal> {
-        let modern = match self.server.era {
+        let modern = match self.server.spoken.era {
             Era::Legacy => false,
             Era::Modern => true,
             Era::Dual => headers::text(headers, headers::VERSION) == Some(eras::MODERN),
@@ -142,7 +142,7 @@ impl Site {
                 *response.status_mut() = status(dialect, error);
                 response
             }
-            Some((aside, Kind::Aside)) => {
+            Some((aside, Kind::Aside | Kind::Urgent)) => {
                 body::event_stream(Body::events(Some(aside), messages, ending))
             }
             // Cancelled before it said anything.
@@ -153,16 +153,16 @@ impl Site {
         }
         response
     }
-}
 
-/// Absent means 2025-03-26, which had no such header.
-fn check_legacy_version(headers: &HeaderMap) -> Result<(), Refusal> {
-    match headers::text(headers, headers::VERSION) {
-        Some(version) if !eras::LEGACY.contains(&version) => Err(Refusal::new(
-            StatusCode::BAD_REQUEST,
-            "the header MCP-Protocol-Version is not of a legacy session",
-        )),
-        _ => Ok(()),
+    /// Absent means 2025-03-26, which had no such header.
+    fn check_legacy_version(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        match headers::text(headers, headers::VERSION) {
+            Some(version) if !self.server.spoken.has_legacy(version) => Err(Refusal::new(
+                StatusCode::BAD_REQUEST,
+                "the header MCP-Protocol-Version is not of a legacy session",
+            )),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -36,7 +36,7 @@ impl Refusal {
     }
 
     pub(super) fn into_response(self) -> Response<Body> {
-        let mut response = json(render(&self.id, Dialect::Legacy, &Err(self.error)));
+        let mut response = json(render(&self.id, Dialect::Legacy, "", &Err(self.error)));
         *response.status_mut() = self.status;
         if self.status == StatusCode::METHOD_NOT_ALLOWED {
             response

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::call::{Ticket, spawn};
+use crate::catalog::List;
 use crate::fault::{self, Fault};
 use crate::reply::{self, Outcome, Reply, RpcError, quoted};
 
@@ -86,18 +87,18 @@ impl Ticket {
             self.send_huge(&id);
         } else {
             self.send(
-                reply::render(&id, self.dialect, &reply),
+                reply::render(&id, self.dialect, &server.caching, &reply),
                 reply.err().map(|error| error.code),
             );
         }
         if self.due(Fault::ListChanged) {
             server.catalog.add_extra_tool();
-            server.listeners.tools_changed();
+            server.listeners.list_changed(List::Tools);
         }
         if self.due(Fault::ListStorm) {
             server.catalog.add_extra_tool();
             for _ in 0..STORM {
-                server.listeners.tools_changed();
+                server.listeners.list_changed(List::Tools);
             }
         }
         if self.due(Fault::ExitIdle) {
@@ -156,7 +157,7 @@ impl Ticket {
     fn send_huge(&self, id: &str) {
         static FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
         const MARK: &[u8] = b"@filler@";
-        let frame = reply::render(id, self.dialect, &Ok(Outcome::text("@filler@", "")));
+        let frame = reply::render(id, self.dialect, "", &Ok(Outcome::text("@filler@", "")));
         let Some(at) = frame.windows(MARK.len()).rposition(|window| window == MARK) else {
             return;
         };

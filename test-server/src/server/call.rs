@@ -9,9 +9,12 @@ use std::thread;
 use std::time::Duration;
 
 use super::ask::{self, Ask};
+use super::interact::Step;
+use super::session::Answer;
 use super::{Request, Server, Session, locked};
 use crate::eras::Dialect;
 use crate::fault::Fault;
+use crate::interactive::Interactive;
 use crate::out::Out;
 use crate::platform;
 use crate::reply::{self, Outcome, RpcError};
@@ -53,25 +56,35 @@ pub(super) fn call(server: &Arc<Server>, request: &Request<'_>) {
         }
     };
     let asked = Ask::due(&server.plan, turn);
-    if let (Some(ask), Dialect::Modern, None) = (asked, ticket.dialect, params.input_responses) {
-        return ticket.deliver(ask.input_required(params.meta.capabilities));
-    }
-    let retried = match params
-        .input_responses
-        .filter(|_| ticket.dialect == Dialect::Modern)
+    if ticket.dialect == Dialect::Modern
+        && params.input_responses.is_none()
+        && let Some(ask) = asked
     {
-        Some(responses) => match ask::check_state(params.request_state.as_deref()) {
-            Ok(()) => Some(responses.get()),
-            Err(error) => return ticket.deliver(Err(error)),
-        },
-        None => None,
+        let reply = ask::input_required(&[ask], ask::STATE, params.meta.capabilities);
+        return ticket.deliver(reply);
+    }
+    let retried = match (&job, ticket.dialect, params.input_responses) {
+        (Job::Interactive(Interactive::Ask(asking)), Dialect::Modern, _) => {
+            match asking.step(params) {
+                Ok(Step::Told(outcome)) => Some(outcome),
+                Ok(Step::Asked(outcome)) => return ticket.deliver(Ok(outcome)),
+                Err(error) => return ticket.deliver(Err(error)),
+            }
+        }
+        (_, Dialect::Modern, Some(responses)) => {
+            match ask::check_state(params.request_state.as_deref()) {
+                Ok(()) => Some(Outcome::text(responses.get(), "")),
+                Err(error) => return ticket.deliver(Err(error)),
+            }
+        }
+        _ => None,
     };
     let nonce = params.meta.nonce.as_deref().or(nonce.as_deref());
     if let Some(journal) = &server.journal {
         journal.record(name, nonce);
     }
     match (retried, asked, job) {
-        (Some(responses), ..) => ticket.deliver(Ok(Outcome::text(responses, ""))),
+        (Some(outcome), ..) => ticket.deliver(Ok(outcome)),
         (None, Some(ask), _) => {
             ticket.on_a_thread(nonce, move |ticket, inbox| ask.put(ticket, &inbox))
         }
@@ -81,6 +94,7 @@ pub(super) fn call(server: &Arc<Server>, request: &Request<'_>) {
             });
         }
         (None, None, Job::Quick(quick)) => ticket.deliver(Ok(tools::run(quick, &server.memory))),
+        (None, None, Job::Interactive(job)) => ticket.interact(job, nonce, params),
     }
 }
 
@@ -125,7 +139,7 @@ impl Ticket {
     pub(super) fn on_a_thread(
         self,
         nonce: Option<&str>,
-        work: impl FnOnce(&Ticket, Receiver<String>) + Send + 'static,
+        work: impl FnOnce(&Ticket, Receiver<Answer>) + Send + 'static,
     ) {
         let Some(inbox) = self.session.begin(&self.id, nonce) else {
             let error = RpcError::new(-32600, format!("Invalid request: id {} is in use", self.id));
@@ -158,7 +172,7 @@ pub(super) fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
         .map(drop)
 }
 
-fn slow(ticket: &Ticket, inbox: &Receiver<String>, duration: Duration, steps: u32) {
+fn slow(ticket: &Ticket, inbox: &Receiver<Answer>, duration: Duration, steps: u32) {
     for step in 1..=steps {
         if inbox.recv_timeout(duration / steps) != Err(RecvTimeoutError::Timeout) {
             return;

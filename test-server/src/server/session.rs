@@ -1,25 +1,36 @@
 //! What belongs to one stdio stream, one HTTP session, or one modern HTTP request.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The requests under way on one stream, by their ids as they were written.
 pub(crate) struct Session {
     number: u64,
-    initialized: AtomicBool,
+    /// The legacy revision agreed on, once `initialize` is answered.
+    revision: Mutex<Option<&'static str>>,
+    /// The rank of the least log messages that a legacy client wants.
+    level: AtomicUsize,
     /// Nothing once the session has ended: what begins then is cancelled already.
     running: Mutex<Option<HashMap<String, Running>>>,
     /// Which request each question of ours belongs to.
-    questions: Mutex<HashMap<String, String>>,
+    questions: Mutex<HashMap<u64, String>>,
 }
 
 /// A request under way.
 struct Running {
     /// Passes on the client's answers to questions; dropping it is the cancellation.
-    answers: Sender<String>,
+    answers: Sender<Answer>,
     nonce: Option<String>,
+}
+
+/// A client's answer to a question.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) question: u64,
+    /// As `{"result":…}` or `{"error":…}`.
+    pub(crate) text: String,
 }
 
 impl Session {
@@ -27,7 +38,8 @@ impl Session {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Session {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
-            initialized: AtomicBool::new(false),
+            revision: Mutex::default(),
+            level: AtomicUsize::new(0),
             running: Mutex::new(Some(HashMap::new())),
             questions: Mutex::default(),
         }
@@ -39,15 +51,27 @@ impl Session {
     }
 
     pub(crate) fn is_initialized(&self) -> bool {
-        self.initialized.load(Ordering::Acquire)
+        self.revision().is_some()
     }
 
-    pub(crate) fn set_initialized(&self) {
-        self.initialized.store(true, Ordering::Release);
+    pub(crate) fn revision(&self) -> Option<&'static str> {
+        *locked(&self.revision)
+    }
+
+    pub(crate) fn set_revision(&self, revision: &'static str) {
+        *locked(&self.revision) = Some(revision);
+    }
+
+    pub(crate) fn level(&self) -> usize {
+        self.level.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_level(&self, rank: usize) {
+        self.level.store(rank, Ordering::Relaxed);
     }
 
     /// Takes note of a request that will take long; nothing if its id is in use.
-    pub(crate) fn begin(&self, id: &str, nonce: Option<&str>) -> Option<Receiver<String>> {
+    pub(crate) fn begin(&self, id: &str, nonce: Option<&str>) -> Option<Receiver<Answer>> {
         let (answers, receiver) = channel();
         if let Some(running) = locked(&self.running).as_mut() {
             if running.contains_key(id) {
@@ -79,17 +103,18 @@ impl Session {
 
     /// Takes note of a question that a request has for the client.
     pub(crate) fn ask(&self, question: u64, request: &str) {
-        locked(&self.questions).insert(question.to_string(), request.to_owned());
+        locked(&self.questions).insert(question, request.to_owned());
     }
 
     /// Passes an answer on to the request that asked, if it still runs.
-    pub(crate) fn answered(&self, question: &str, answer: String) {
-        if let Some(request) = locked(&self.questions).remove(question)
+    pub(crate) fn answered(&self, question: &str, text: String) {
+        if let Ok(question) = question.parse()
+            && let Some(request) = locked(&self.questions).remove(&question)
             && let Some(running) = locked(&self.running)
                 .as_ref()
                 .and_then(|running| running.get(&request))
         {
-            let _ = running.answers.send(answer);
+            let _ = running.answers.send(Answer { question, text });
         }
     }
 }
@@ -151,13 +176,10 @@ mod tests {
         session.answered("11", "again".to_owned());
         session.answered("99", "nobody's".to_owned());
         session.answered("10", "a".to_owned());
-        assert_eq!(
-            (first.try_recv(), first.try_recv()),
-            (Ok("a".to_owned()), Err(TryRecvError::Empty))
-        );
-        assert_eq!(
-            (second.try_recv(), second.try_recv()),
-            (Ok("b".to_owned()), Err(TryRecvError::Empty))
-        );
+        for (inbox, question, text) in [(first, 10, "a"), (second, 11, "b")] {
+            let text = text.to_owned();
+            assert_eq!(inbox.try_recv(), Ok(Answer { question, text }));
+            assert_eq!(inbox.try_recv(), Err(TryRecvError::Empty));
+        }
     }
 }

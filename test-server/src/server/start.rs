@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::{Request, Server};
-use crate::definitions::{CAPABILITIES, INSTRUCTIONS};
+use crate::definitions::{CAPABILITIES, INSTRUCTIONS, INTERACTIVE_CAPABILITIES};
 use crate::eras;
 use crate::fault::{self, Fault};
 use crate::reply::{self, Outcome, RpcError, SERVER_INFO, quoted};
@@ -25,23 +25,36 @@ impl Server {
     }
 
     pub(super) fn initialize(&self, request: &Request<'_>) -> Outcome {
-        request.session.set_initialized();
-        self.listeners.add_legacy(request.session, request.out);
+        let requested = request.params.protocol_version.as_deref();
         let version = match self.plan.has(Fault::BadVersion) {
             true => eras::BAD,
-            false => eras::negotiated(request.params.protocol_version.as_deref()),
+            false => self.spoken.negotiated(requested),
         };
+        request.session.set_revision(version);
+        if let Some(wire) = &self.wire {
+            wire.note(&format!("negotiated {version}"));
+        }
+        self.listeners.add_legacy(request.session, request.out);
+        let capabilities = self.capabilities();
         let instructions = quoted(INSTRUCTIONS);
         Outcome::complete(format!(
-            r#""protocolVersion":"{version}","capabilities":{CAPABILITIES},"serverInfo":{SERVER_INFO},"instructions":{instructions}"#
+            r#""protocolVersion":"{version}","capabilities":{capabilities},"serverInfo":{SERVER_INFO},"instructions":{instructions}"#
         ))
     }
 
     pub(super) fn discover(&self) -> Outcome {
-        let (versions, instructions) = (eras::supported(self.era), quoted(INSTRUCTIONS));
+        let (versions, instructions) = (self.spoken.supported(), quoted(INSTRUCTIONS));
+        let capabilities = self.capabilities();
         Outcome::cacheable(format!(
-            r#""supportedVersions":{versions},"capabilities":{CAPABILITIES},"instructions":{instructions}"#
+            r#""supportedVersions":{versions},"capabilities":{capabilities},"instructions":{instructions}"#
         ))
+    }
+
+    fn capabilities(&self) -> &'static str {
+        match self.catalog.is_interactive() {
+            true => INTERACTIVE_CAPABILITIES,
+            false => CAPABILITIES,
+        }
     }
 
     /// Opens a subscription, which stays until it is cancelled.
@@ -53,12 +66,26 @@ impl Server {
         let uris: Vec<String> = wanted
             .resource_subscriptions
             .iter()
-            .filter(|uri| resources::exists(uri))
+            .filter(|uri| resources::exists(uri, &self.catalog))
             .map(|uri| quoted(uri))
             .collect();
+        // The other lists do not change unless a tool can have them do so.
+        let interactive = self.catalog.is_interactive();
         let mut honoured = Vec::new();
-        if wanted.tools_list_changed {
-            honoured.push(r#""toolsListChanged":true"#.to_owned());
+        for (name, asked) in [
+            ("toolsListChanged", wanted.tools_list_changed),
+            (
+                "promptsListChanged",
+                wanted.prompts_list_changed && interactive,
+            ),
+            (
+                "resourcesListChanged",
+                wanted.resources_list_changed && interactive,
+            ),
+        ] {
+            if asked {
+                honoured.push(format!(r#""{name}":true"#));
+            }
         }
         if !uris.is_empty() {
             honoured.push(format!(r#""resourceSubscriptions":[{}]"#, uris.join(",")));
@@ -70,6 +97,6 @@ impl Server {
         let welcome = reply::outgoing(None, "notifications/subscriptions/acknowledged", &params);
         let (session, out) = (request.session, request.out);
         self.listeners
-            .add_modern(session, out, id, wanted.tools_list_changed, welcome);
+            .add_modern(session, out, id, wanted.clone(), welcome);
     }
 }

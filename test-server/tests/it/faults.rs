@@ -424,3 +424,17 @@ fn lists_can_loop_and_fail() {
         -32603
     );
 }
+
+#[test]
+fn templates_missing_is_an_unknown_method_among_known_ones() {
+    let mut peer = Peer::initialized(&["--fault", "templates-missing"]);
+    for (method, code) in [
+        ("resources/templates/list", json!(-32601)),
+        ("resources/list", Value::Null),
+    ] {
+        let legacy = peer.ask(1, method, json!({}));
+        let modern = peer.ask_modern(2, method, json!({}));
+        assert_eq!(legacy["error"]["code"], code, "{method}");
+        assert_eq!(modern["error"]["code"], code, "{method}");
+    }
+}

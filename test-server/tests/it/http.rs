@@ -258,3 +258,39 @@ fn an_unanswered_call_holds_its_response_back() {
     crate::support::wait_until("answer", || streams.iter().any(answered).then_some(()));
     assert_eq!(streams.iter().filter(|stream| answered(stream)).count(), 1);
 }
+
+#[test]
+fn a_session_cannot_be_in_a_revision_that_is_not_spoken() {
+    let site = Site::start(&["--revision", "2025-11-25"]);
+    let session = site.initialize();
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    for (version, status) in [("2025-11-25", 200), ("2025-06-18", 400)] {
+        let headers = [
+            ("Mcp-Session-Id", &*session),
+            ("MCP-Protocol-Version", version),
+        ];
+        assert_eq!(site.post(&headers, &ping).status, status, "{version}");
+    }
+}
+
+#[test]
+fn the_record_is_of_stdio_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path().join("wire");
+    Site::start(&["--wire", folder.to_str().unwrap()]).initialize();
+    assert!(!folder.exists());
+}
+
+#[test]
+fn a_question_of_the_tool_rides_on_the_stream_of_its_call_too() {
+    let site = Site::start(&["--interactive"]);
+    let session = site.initialize();
+    let arguments = json!({"kind": "elicitation", "text": "t"});
+    let params = json!({"name": "ask", "arguments": arguments});
+    let mut exchange = site.ask(&session, "tools/call", params);
+    let question = exchange.event().unwrap();
+    assert_eq!(question["params"]["message"], "t");
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}});
+    site.post(&[("Mcp-Session-Id", &session)], &answer);
+    assert_eq!(text(&exchange.event().unwrap()), r#"{"action":"decline"}"#);
+}

@@ -6,10 +6,13 @@ mod eras;
 mod faults;
 #[cfg(feature = "http")]
 mod http;
+mod interactive;
 mod options;
 mod questions;
 #[cfg(feature = "http")]
 mod site;
 mod start;
 mod stdio;
+mod subscriptions;
 mod support;
+mod wire;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{Peer, initialize_params, text};
+use crate::support::{Peer, initialize_params, modern_meta, text};
 
 #[test]
 fn crash_start_says_why_and_exits_with_1() {
@@ -40,6 +40,30 @@ fn bad_version_is_bad_in_both_eras() {
     );
     let initialized = peer.ask(2, "initialize", initialize_params("2025-11-25"));
     assert_eq!(initialized["result"]["protocolVersion"], "1999-01-01");
+}
+
+#[test]
+fn exit_on_probe_exits_unless_initialize_comes_first() {
+    let mut peer = Peer::start(&["--fault", "exit-on-probe"]);
+    peer.request("p", "server/discover", json!({"_meta": modern_meta()}));
+    assert_eq!(peer.exit_code(), Some(4));
+    assert!(peer.line().is_none());
+    assert_eq!(peer.stderr(), b"error: server/discover before initialize\n");
+
+    let mut peer = Peer::initialized(&["--fault", "exit-on-probe"]);
+    let refused = peer.ask_modern("p", "server/discover", json!({}));
+    assert_eq!(refused["error"]["code"], -32601, "it is of the legacy era");
+}
+
+#[test]
+fn ignore_unknown_says_nothing_to_what_it_does_not_know() {
+    let mut peer = Peer::start(&["--fault", "ignore-unknown"]);
+    peer.request("p", "server/discover", json!({"_meta": modern_meta()}));
+    let answer = peer.ask("i", "initialize", initialize_params("2025-11-25"));
+    assert_eq!(answer["id"], "i");
+    peer.request(1, "no/such", json!({}));
+    assert_eq!(peer.ask(2, "tools/list", json!({}))["id"], 2);
+    assert!(peer.rest().is_empty());
 }
 
 #[test]
