@@ -240,6 +240,12 @@ impl Connection {
             .is_some_and(|terms| terms.revision.is_modern())
     }
 
+    /// Batches came with one revision and went with the next.
+    fn has_batches(&self) -> bool {
+        let revision = self.terms.get().map(|terms| terms.revision);
+        revision.is_some_and(|revision| revision <= Revision::V2025_03_26)
+    }
+
     /// Asks something of our own.
     pub fn ask(self: &Arc<Self>, ask: &Ask<'_>) -> Result<Waiting, CallError> {
         self.ask_as(self.is_modern(), ask)
@@ -411,12 +417,12 @@ impl Connection {
     pub fn receive(self: &Arc<Self>, line: Line) {
         match line {
             Line::Whole(line) => match envelope::batch(&line) {
-                None => self.receive_message(&line),
-                Some(messages) => {
+                Some(messages) if self.has_batches() => {
                     for message in messages {
                         self.receive_message(&message);
                     }
                 }
+                _ => self.receive_message(&line),
             },
             Line::Oversized { head, tail, length } => {
                 let found = envelope::salvage_id(&head, &tail);

@@ -45,13 +45,8 @@ impl Offers {
             list_changed: Value,
             subscribe: Value,
         }
-        // What cannot be read declares nothing; its tools are asked for all the same, as ever.
-        let Ok(declared) = serde_json::from_slice::<Declared>(capabilities) else {
-            return Self {
-                tools: true,
-                ..Self::default()
-            };
-        };
+        // What cannot be read declares nothing.
+        let declared: Declared = serde_json::from_slice(capabilities).unwrap_or_default();
         let says = |feature: &Option<Feature>, field: fn(&Feature) -> &Value| {
             feature
                 .as_ref()
@@ -101,8 +96,9 @@ mod tests {
     }
 
     #[test]
-    fn odd_declarations_are_no_reason_not_to_ask_for_tools() {
-        assert!(Offers::read(b"[]", Revision::V2025_11_25).tools);
+    fn odd_declarations_declare_what_can_be_read_of_them() {
+        let nothing = Offers::read(b"7", Revision::V2025_11_25);
+        assert_eq!(nothing, Offers::default());
         let odd = br#"{"tools":{"listChanged":"yes"},"resources":{"subscribe":1}}"#;
         let offers = Offers::read(odd, Revision::V2025_11_25);
         assert!(offers.tools && offers.resources && !offers.subscribe && !offers.tools_changed);

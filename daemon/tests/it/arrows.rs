@@ -15,7 +15,7 @@ const LAYERS: &[&[&str]] = &[
     &["pool"],
     &["supervisor"],
     &["mcp"],
-    &["transport", "process"],
+    &["transport", "process", "agent"],
 ];
 
 /// Beside the layers, for anybody to use. They use nothing but each other.
@@ -37,7 +37,12 @@ const PURE: &[&str] = &[
     "pool/timings.rs",
     "mcp/envelope.rs",
     "mcp/outgoing.rs",
-    "mcp/tools.rs",
+    "mcp/lists.rs",
+    "mcp/level.rs",
+    "mcp/offers.rs",
+    "mcp/revision.rs",
+    "mcp/rounds.rs",
+    "agent/answers.rs",
     "transport/lines.rs",
     "face/sniff.rs",
     "catalog/schema.rs",
@@ -187,6 +192,7 @@ fn pure_files_are_pure() {
 /// Where the time of day is for people to read, or a seed. Decisions are made by a clock that cannot jump.
 const CALENDARS: &[&str] = &[
     "run.rs",
+    "agent/registry.rs",
     "api.rs",
     "api/convert.rs",
     "supervisor/actor.rs",

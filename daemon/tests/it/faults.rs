@@ -254,7 +254,7 @@ async fn a_lone_surrogate_passes_as_it_is() {
 
 #[tokio::test]
 async fn questions_before_the_handshake_is_done_are_answered() {
-    let daemon = start_with(&["--fault", "ask-init"]);
+    let daemon = start_with(&["--era", "legacy", "--fault", "ask-init"]);
     works(&daemon.client().await).await;
 }
 

@@ -342,11 +342,10 @@ async fn once_a_server_asks_one_agent_is_served_at_a_time_and_that_is_remembered
     home.configure(&servers(&[("t", test_server_with(&args, json!({})))]));
     let mut daemon = home.start();
     for round in 0..2 {
-        let (one, two) = (daemon.client().await, daemon.client().await);
+        let (one, two) = (daemon.agent("one").await, daemon.agent("two").await);
         assert_eq!(one.servers().get("t").await.unwrap().asks, round > 0);
-        // Nobody can be asked yet: it is declined, and the call ends.
         let answer = one.tools().call("t.get_time", json!({})).await.unwrap();
-        assert!(answer.text().contains("-32601"), "{}", answer.text());
+        assert!(answer.text().contains("file:///one"), "{}", answer.text());
         assert!(one.servers().get("t").await.unwrap().asks);
         let slow = |nexus: &Nexus| {
             let nexus = nexus.clone();

@@ -1,6 +1,8 @@
 //! Starts a daemon in a home of its own, and leaves nothing behind.
 
-use nexus_client::{Nexus, Server, ServerEvent};
+use nexus_client::{
+    AgentInfo, ElicitationAnswer, ElicitationMode, Nexus, Root, SamplingAnswer, Server, ServerEvent,
+};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::{Value, json};
 use std::{
@@ -209,6 +211,32 @@ impl Daemon {
             .connect()
             .await
             .unwrap()
+    }
+
+    /// A client that can be asked everything: its answers tell its name, and what it was asked.
+    pub(crate) async fn agent(&self, name: &'static str) -> Nexus {
+        let answer = move |asked: String| format!("{name} was asked {asked}");
+        let info = AgentInfo::new(name)
+            .roots([Root::folder(format!("/{name}"))])
+            .on_sampling(move |request| async move {
+                let asked = request.messages().pop().map(|message| message.text());
+                Ok(SamplingAnswer::text(
+                    name,
+                    answer(asked.unwrap_or_default()),
+                ))
+            })
+            .sampling_tools()
+            .sampling_context()
+            .on_elicitation(move |request| async move {
+                let said = answer(request.message());
+                Ok(match request.mode() {
+                    ElicitationMode::Url => ElicitationAnswer::accept_url(),
+                    _ => ElicitationAnswer::accept(json!({ "answer": said })),
+                })
+            })
+            .elicitation_url();
+        let builder = Nexus::builder().socket(self.home.socket()).agent(info);
+        builder.connect().await.unwrap()
     }
 
     /// Ends it, and gives its home back.

@@ -11,10 +11,10 @@ fn connection() -> Arc<Connection> {
     }))
 }
 
-fn legacy() -> Arc<Connection> {
+fn legacy(revision: Revision) -> Arc<Connection> {
     let connection = connection();
     connection.agree(Terms {
-        revision: Revision::NEWEST_LEGACY,
+        revision,
         offers: Offers::default(),
     });
     connection
@@ -137,7 +137,7 @@ async fn a_line_that_cannot_be_kept_fails_its_own_call_only() {
 async fn progress_reaches_its_own_call_and_no_other() {
     let connection = connection();
     let (to, mut from) = mpsc::channel(4);
-    let call = call(&connection, Some(to));
+    let first = call(&connection, Some(to));
     let _other = call(&connection, None);
     for token in ["1", "2", "99", "\"1\""] {
         connection.receive(line(&format!(
@@ -149,12 +149,12 @@ async fn progress_reaches_its_own_call_and_no_other() {
     };
     assert_eq!(progress.total, Some(1.0));
     assert!(from.try_recv().is_err());
-    drop(call);
+    drop(first);
 }
 
 #[tokio::test]
 async fn what_no_agent_can_answer_is_refused() {
-    let connection = legacy();
+    let connection = legacy(Revision::NEWEST_LEGACY);
     connection.receive(line(r#"{"id":"p","method":"ping"}"#));
     connection.receive(line(r#"{"id":8,"method":"who/knows"}"#));
     let answers = written(&connection).await;
@@ -172,15 +172,24 @@ async fn what_no_agent_can_answer_is_refused() {
 }
 
 #[tokio::test]
-async fn messages_of_a_batch_are_taken_one_by_one() {
-    let connection = connection();
-    let (first, second) = (
-        ask(&connection, "a").unwrap(),
-        ask(&connection, "b").unwrap(),
-    );
-    connection.receive(line(r#"[{"id":2,"result":"two"},{"id":1,"result":"one"}]"#));
-    assert_eq!(first.await.unwrap(), "\"one\"");
-    assert_eq!(second.await.unwrap(), "\"two\"");
+async fn a_batch_is_taken_from_a_server_whose_revision_has_them() {
+    for (revision, taken) in [
+        (Revision::V2025_03_26, true),
+        (Revision::V2025_06_18, false),
+    ] {
+        let connection = legacy(revision);
+        let (first, second) = (
+            ask(&connection, "a").unwrap(),
+            ask(&connection, "b").unwrap(),
+        );
+        connection.receive(line(r#"[{"id":2,"result":"two"},{"id":1,"result":"one"}]"#));
+        assert_eq!(connection.in_flight() == 0, taken);
+        assert_eq!(connection.oddities() == 0, taken);
+        if taken {
+            assert_eq!(first.await.unwrap(), "\"one\"");
+            assert_eq!(second.await.unwrap(), "\"two\"");
+        }
+    }
 }
 
 #[tokio::test]
