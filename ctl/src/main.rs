@@ -1,6 +1,7 @@
 //! `nexusctl`: see, call and steer the MCP servers that nexusd runs.
 
 mod arguments;
+mod ask;
 mod cli;
 mod commands;
 mod exit;

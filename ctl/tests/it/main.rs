@@ -1,10 +1,14 @@
-//! The real `nexusctl`, without a daemon and with the real one.
+//! The real `nexusctl`: without a daemon, with the real one, and with one that asks on command.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+#[cfg(unix)]
+mod ask;
 #[cfg(unix)]
 mod call;
 #[cfg(unix)]
 mod no_daemon;
+#[cfg(unix)]
+mod offers;
 #[cfg(unix)]
 mod steer;
 mod support;
