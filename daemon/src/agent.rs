@@ -117,6 +117,13 @@ impl Agent {
         attachment.ask(question).await
     }
 
+    /// What it was sent to a page for is done.
+    pub fn elicitation_complete(&self, server: &str, id: &str) {
+        if let Some(attachment) = self.attachment() {
+            attachment.elicitation_complete(server, id);
+        }
+    }
+
     /// How many questions it has been asked and has not answered.
     pub fn questions(&self) -> u32 {
         *self.questions.borrow()

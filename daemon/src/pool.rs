@@ -173,6 +173,22 @@ impl Pool {
         report
     }
 
+    /// An agent works in other folders now. Servers that are its own are told so; of others nobody could
+    /// tell whose folders have changed.
+    pub fn roots_changed(&self, agent: u64) {
+        for server in self.servers().values() {
+            for member in server.members() {
+                let connection = match member.key.whose {
+                    key::Whose::Agent(id) if id == agent => member.current().connection.clone(),
+                    _ => None,
+                };
+                if let Some(connection) = connection {
+                    connection.roots_changed();
+                }
+            }
+        }
+    }
+
     /// Stops all servers at once and waits until the last one is gone.
     pub async fn stop_all(&self) {
         let servers = self.servers();

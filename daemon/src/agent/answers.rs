@@ -43,6 +43,19 @@ impl Answers {
 
     /// As a client declares it: a JSON object.
     pub fn declaration(self) -> String {
+        Value::Object(self.declared()).to_string()
+    }
+
+    /// As a client declares it in a handshake. `tells`: it tells when its folders change.
+    pub fn legacy_declaration(self, tells: bool) -> String {
+        let mut all = self.declared();
+        if tells && let Some(roots) = all.get_mut("roots") {
+            roots["listChanged"] = json!(true);
+        }
+        Value::Object(all).to_string()
+    }
+
+    fn declared(self) -> Map<String, Value> {
         let mut all = Map::new();
         if self.sampling {
             let mut sampling = json!({});
@@ -67,7 +80,7 @@ impl Answers {
         if self.roots {
             all.insert("roots".into(), json!({}));
         }
-        Value::Object(all).to_string()
+        all
     }
 
     /// Whether this question can be answered. `params` is JSON text.
@@ -112,6 +125,9 @@ mod tests {
             "roots": {},
         });
         assert_eq!(all, expected);
+        let told = Answers::ALL.legacy_declaration(true);
+        assert!(told.contains(r#""roots":{"listChanged":true}"#), "{told}");
+        assert_eq!(Answers::NONE.legacy_declaration(true), "{}");
     }
 
     #[test]

@@ -84,6 +84,8 @@ pub enum ToAgent {
     Question(u64, Question),
     /// The question of that number need not be answered any more.
     Withdrawn(u64),
+    /// What this server sent somebody to a page for, under this id, is done.
+    ElicitationComplete(String, String),
 }
 
 type Answer = Result<Bytes, Refusal>;
@@ -135,6 +137,12 @@ impl Attachment {
         if let Some(waiting) = waiting {
             let _ = waiting.send(answer);
         }
+    }
+
+    /// Tells it that what it was sent to a page for is done. One that does not read misses it.
+    pub(super) fn elicitation_complete(&self, server: &str, id: &str) {
+        let done = ToAgent::ElicitationComplete(server.to_owned(), id.to_owned());
+        let _ = self.to.try_send(done);
     }
 
     /// It can no longer be asked: whoever waits is told so.

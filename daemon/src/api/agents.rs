@@ -62,7 +62,7 @@ impl agents_server::Agents for Agents {
         tokio::spawn(async move {
             let shutdown = context.shutdown.clone();
             tokio::select! {
-                () = listen(&attached, said) => {}
+                () = listen(&context, &attached, said) => {}
                 () = ask(questions, &wire) => {}
                 () = tell_changes(&context, &caller, &wire), if wants_changes => {}
                 () = closed(&wire, &shutdown) => {}
@@ -102,7 +102,11 @@ async fn closed(wire: &ToWire, shutdown: &Shutdown) {
 }
 
 /// Takes what an agent says, until it says no more.
-async fn listen(attached: &Attached, mut said: Streaming<v1::AgentsAttachRequest>) {
+async fn listen(
+    context: &Context,
+    attached: &Attached,
+    mut said: Streaming<v1::AgentsAttachRequest>,
+) {
     while let Ok(Some(message)) = said.message().await {
         match message.message {
             Some(FromAgent::Answer(answer)) => {
@@ -116,6 +120,7 @@ async fn listen(attached: &Attached, mut said: Streaming<v1::AgentsAttachRequest
             Some(FromAgent::Roots(roots)) => {
                 if let Ok(roots) = read_roots(roots.roots) {
                     attached.attachment.set_roots(roots);
+                    context.pool.roots_changed(attached.agent.id());
                 }
             }
             // Who it is does not change.
@@ -149,6 +154,12 @@ async fn ask(mut questions: mpsc::Receiver<ToAgent>, wire: &ToWire) {
                 params: question.params,
             }),
             ToAgent::Withdrawn(question) => Wire::Withdrawn(v1::AgentWithdrawn { question }),
+            ToAgent::ElicitationComplete(server, elicitation_id) => {
+                Wire::ElicitationComplete(v1::AgentElicitationComplete {
+                    server,
+                    elicitation_id,
+                })
+            }
         };
         if wire.send(message(next)).await.is_err() {
             return;

@@ -337,6 +337,22 @@ impl Connection {
         self.send(outgoing::notification(method, params));
     }
 
+    /// The folders of the agent whose it is have changed. A modern server asks for them when it wants them.
+    pub fn roots_changed(&self) {
+        if self
+            .terms
+            .get()
+            .is_some_and(|terms| !terms.revision.is_modern())
+        {
+            self.notify("notifications/roots/list_changed", b"");
+        }
+    }
+
+    /// Whose it is, if it is one agent's alone.
+    pub(super) fn owner(&self) -> Option<Arc<Agent>> {
+        self.host.owner.as_ref().and_then(Weak::upgrade)
+    }
+
     /// How many requests wait for an answer.
     pub fn in_flight(&self) -> usize {
         self.table.lock().pending.len()

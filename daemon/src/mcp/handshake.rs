@@ -207,7 +207,7 @@ impl Refused {
 }
 
 async fn initialize(connection: &Arc<Connection>, answers: Answers) -> Result<ServerInfo, Refused> {
-    let capabilities = answers.declaration();
+    let capabilities = answers.legacy_declaration(connection.owner().is_some());
     let ask = Ask {
         method: "initialize",
         params: &[

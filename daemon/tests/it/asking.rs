@@ -316,3 +316,49 @@ async fn agents_are_listed_with_what_they_can_be_asked() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
+
+/// Only the agent whose question it was hears that a page is done; only in the legacy era is it told.
+#[tokio::test]
+async fn whoever_was_sent_to_a_page_hears_when_that_is_done() {
+    let daemon = interactive("legacy");
+    let (to, mut from) = tokio::sync::mpsc::unbounded_channel();
+    let agent = |name: &'static str| {
+        let to = to.clone();
+        let info = AgentInfo::new(name)
+            .on_elicitation(|_| async { Ok(ElicitationAnswer::accept_url()) })
+            .elicitation_url()
+            .on_elicitation_complete(move |done| {
+                let _ = to.send((name, done.server));
+            });
+        Nexus::builder().socket(daemon.home.socket()).agent(info)
+    };
+    let ann = agent("ann").connect().await.unwrap();
+    let _bob = agent("bob").connect().await.unwrap();
+    ask(&ann, "url", "go there").await.unwrap();
+    let heard = tokio::time::timeout(crate::support::PATIENCE, from.recv()).await;
+    assert_eq!(heard.unwrap(), Some(("ann", "t".to_owned())));
+    assert!(from.try_recv().is_err());
+}
+
+/// A process of its own is told when its agent works elsewhere.
+#[tokio::test]
+async fn a_server_that_is_one_agents_own_is_told_of_its_folders() {
+    let home = crate::support::Home::new();
+    let args = ["--era", "legacy", "--interactive"];
+    let server = crate::support::test_server_with(&args, json!({"sharing": "per-agent"}));
+    home.configure(&crate::support::servers(&[("t", server)]));
+    let daemon = home.start();
+    let ann = daemon.agent("ann").await;
+    ask(&ann, "roots", "").await.unwrap();
+    ann.set_roots([Root::folder("/elsewhere")]);
+    let told = || {
+        let files = std::fs::read_dir(daemon.home.wire())
+            .into_iter()
+            .flatten()
+            .flatten();
+        files
+            .map(|file| std::fs::read_to_string(file.path()).unwrap_or_default())
+            .any(|text| text.contains("notifications/roots/list_changed"))
+    };
+    eventually("it is told", told).await;
+}

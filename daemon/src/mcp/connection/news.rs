@@ -53,6 +53,7 @@ impl Connection {
             }
             "notifications/resources/updated" => self.updated(params),
             "notifications/cancelled" => self.taken_back(params),
+            "notifications/elicitation/complete" => self.page_done(params),
             "notifications/subscriptions/acknowledged" => self.acknowledged(params),
             // What a newer server tells is no fault.
             _ => {}

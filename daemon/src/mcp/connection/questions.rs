@@ -13,7 +13,8 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{
-    collections::HashMap,
+    borrow::Cow,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Weak, atomic::Ordering},
     time::Duration,
 };
@@ -28,18 +29,42 @@ const MAX_OPEN: usize = 64;
 /// Where every call that is under way may be waiting for an answer, waiting longer makes nothing plainer.
 const STUCK: Duration = Duration::from_secs(2);
 
+/// How many pages that somebody was sent to are remembered.
+const MAX_PAGES: usize = 64;
+
 /// The questions of a server that are being answered.
 #[derive(Debug, Default)]
-pub(super) struct Questions(Mutex<HashMap<Bytes, Option<AbortHandle>>>);
+pub(super) struct Questions {
+    open: Mutex<HashMap<Bytes, Option<AbortHandle>>>,
+    /// Who was sent to a page, under the server's id for it. The oldest first.
+    pages: Mutex<VecDeque<(String, Weak<Agent>)>>,
+}
 
 impl Questions {
-    fn open(&self) -> usize {
-        self.0.lock().len()
+    fn count(&self) -> usize {
+        self.open.lock().len()
+    }
+
+    /// Remembers who was sent to a page, so that it can be told when that is done.
+    fn note_page(&self, params: &[u8], agent: &Arc<Agent>) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params {
+            elicitation_id: String,
+        }
+        let Ok(Params { elicitation_id }) = serde_json::from_slice(params) else {
+            return;
+        };
+        let mut pages = self.pages.lock();
+        if pages.len() >= MAX_PAGES {
+            pages.pop_front();
+        }
+        pages.push_back((elicitation_id, Arc::downgrade(agent)));
     }
 
     /// Nobody waits for an answer any more.
     pub(super) fn end(&self) {
-        for (_, task) in self.0.lock().drain() {
+        for (_, task) in self.open.lock().drain() {
             if let Some(task) = task {
                 task.abort();
             }
@@ -72,7 +97,7 @@ impl Connection {
             self.host.asks.store(true, Ordering::Relaxed);
         }
         {
-            let mut open = self.questions.0.lock();
+            let mut open = self.questions.open.lock();
             if open.contains_key(&id) {
                 drop(open);
                 return self.odd();
@@ -85,7 +110,7 @@ impl Connection {
             open.insert(id.clone(), None);
         }
         let task = tokio::spawn(answer(Arc::clone(self), id.clone(), method, params));
-        if let Some(open) = self.questions.0.lock().get_mut(&id) {
+        if let Some(open) = self.questions.open.lock().get_mut(&id) {
             *open = Some(task.abort_handle());
         }
     }
@@ -107,7 +132,7 @@ impl Connection {
         {
             return;
         }
-        match self.questions.0.lock().remove(id.as_bytes()) {
+        match self.questions.open.lock().remove(id.as_bytes()) {
             Some(task) => {
                 if let Some(task) = task {
                     task.abort();
@@ -115,6 +140,26 @@ impl Connection {
             }
             // It was answered a moment ago, as a rule.
             None => self.odd(),
+        }
+    }
+
+    /// What somebody was sent to a page for is done: whoever it was is told.
+    pub(super) fn page_done(&self, params: &[u8]) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a> {
+            #[serde(borrow)]
+            elicitation_id: Cow<'a, str>,
+        }
+        let Ok(Params { elicitation_id }) = serde_json::from_slice::<Params<'_>>(params) else {
+            return self.odd();
+        };
+        let mut pages = self.questions.pages.lock();
+        let at = pages.iter().position(|(id, _)| *id == elicitation_id);
+        let sent = at.and_then(|at| pages.remove(at));
+        drop(pages);
+        if let Some(agent) = sent.and_then(|(_, agent)| agent.upgrade()) {
+            agent.elicitation_complete(&self.host.server, &elicitation_id);
         }
     }
 
@@ -148,13 +193,11 @@ impl Connection {
             match self.whose() {
                 Whose::One(agent) => return Ok(agent),
                 Whose::Nobody => {
-                    let owner = self.host.owner.as_ref().and_then(Weak::upgrade);
-                    let nobody =
-                        || Refusal::rejected("no call is under way that this could be for");
-                    return owner.ok_or_else(nobody);
+                    let nobody = "no call is under way that this could be for";
+                    return self.owner().ok_or_else(|| Refusal::rejected(nobody));
                 }
                 // Whoever asked waits, and others end: those that are left are its.
-                Whose::Many(calls) if self.questions.open() < calls => settled.await,
+                Whose::Many(calls) if self.questions.count() < calls => settled.await,
                 Whose::Many(_) => tokio::select! {
                     () = settled => {}
                     () = sleep(STUCK) => {
@@ -182,7 +225,7 @@ impl Connection {
 
 async fn answer(connection: Arc<Connection>, id: Bytes, method: String, params: Bytes) {
     let answer = find_answer(&connection, &method, params).await;
-    if connection.questions.0.lock().remove(&id).is_none() {
+    if connection.questions.open.lock().remove(&id).is_none() {
         return;
     }
     connection.send(match answer {
@@ -202,6 +245,9 @@ async fn find_answer(
 ) -> Result<Bytes, Refusal> {
     let is_outside_calls = matches!(connection.whose(), Whose::Nobody);
     let agent = connection.culprit().await?;
+    if method == "elicitation/create" {
+        connection.questions.note_page(&params, &agent);
+    }
     let question = Question {
         server: connection.host.server.clone(),
         method: method.to_owned(),
