@@ -45,6 +45,17 @@ pub struct RpcError {
     pub data: Bytes,
 }
 
+impl RpcError {
+    /// Without data.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            data: Bytes::new(),
+        }
+    }
+}
+
 /// Why a line is no message.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvelopeError {

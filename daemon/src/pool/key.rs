@@ -28,6 +28,8 @@ impl fmt::Debug for Credential {
 pub struct Caller {
     /// The client.
     pub agent: Arc<Agent>,
+    /// Whom a server's questions go to: the client, or one request of it that can be asked on its own.
+    pub party: Arc<Agent>,
     /// The folder it works in.
     pub project: Option<PathBuf>,
     /// What it shows.
@@ -38,6 +40,7 @@ impl Caller {
     /// A client that has told nothing about itself.
     pub fn of(agent: Arc<Agent>) -> Self {
         Self {
+            party: Arc::clone(&agent),
             agent,
             project: None,
             credential: None,
@@ -87,7 +90,7 @@ impl Key {
             Sharing::PerCredential => caller.credential.clone().map_or(own, Whose::Credential),
         };
         let answers = if asks {
-            caller.agent.answers()
+            caller.party.answers()
         } else {
             Answers::ALL
         };
@@ -185,7 +188,7 @@ mod tests {
             ..crate::agent::Hello::default()
         };
         let two = caller(None, None);
-        two.agent.attach(crate::agent::Attachment::new(hello, to));
+        two.party.attach(crate::agent::Attachment::new(hello, to));
         let key = |caller, asks| Key::of(Sharing::Shared, caller, asks);
         assert_eq!(key(&one, false), key(&two, false));
         assert_ne!(key(&one, true), key(&two, true));

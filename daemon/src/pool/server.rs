@@ -278,7 +278,7 @@ impl Server {
     pub async fn admit(&self, caller: &Caller) -> Result<Admission, Failure> {
         let group = self.group_for(caller)?;
         let member = group.pick();
-        match member.gate.enter(caller.agent.id()).await {
+        match member.gate.enter(caller.party.id()).await {
             Ok(pass) => Ok(Admission {
                 member: Arc::clone(member),
                 _pass: pass,

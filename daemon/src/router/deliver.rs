@@ -71,7 +71,7 @@ impl Job<'_> {
     /// Has it done within the time that its server may take.
     pub(super) async fn run(&self, sent: &mut bool) -> Result<Bytes, Failure> {
         let limit = self.server.config().timeout;
-        let done = within(limit, &self.caller.agent, self.deliver(sent)).await;
+        let done = within(limit, &self.caller.party, self.deliver(sent)).await;
         done.unwrap_or_else(|| {
             let message = format!("{} did not answer within {limit:?}", self.what);
             Err(Failure::new(Reason::Deadline, message))
@@ -162,7 +162,7 @@ impl Job<'_> {
 
     fn behalf(&self) -> OnBehalf {
         OnBehalf {
-            agent: Arc::clone(&self.caller.agent),
+            agent: Arc::clone(&self.caller.party),
             events: self.events.clone(),
             log_level: self.log_level,
         }
@@ -178,7 +178,7 @@ impl Job<'_> {
                 params: asked.params.clone(),
             };
             async move {
-                match self.caller.agent.ask(question).await {
+                match self.caller.party.ask(question).await {
                     Ok(answer) => Ok((asked.key.clone(), answer)),
                     // Nobody said no, and nobody said yes.
                     Err(refusal) if refusal.code == -1 && asked.method == "elicitation/create" => {

@@ -6,7 +6,7 @@
 use super::Connection;
 use crate::{
     agent::{Agent, Question, Refusal},
-    mcp::outgoing,
+    mcp::{envelope::RpcError, outgoing},
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -91,7 +91,10 @@ impl Connection {
             return self.send(outgoing::response(&id, b"{}"));
         }
         if !AGENTS_QUESTIONS.contains(&method.as_str()) {
-            return self.send(outgoing::error_response(&id, -32601, "Method not found"));
+            return self.send(outgoing::error_response(
+                &id,
+                &RpcError::new(-32601, "Method not found"),
+            ));
         }
         if !matches!(self.whose(), Whose::Nobody) {
             self.host.asks.store(true, Ordering::Relaxed);
@@ -105,7 +108,10 @@ impl Connection {
             if open.len() >= MAX_OPEN {
                 drop(open);
                 let message = "too many questions are open";
-                return self.send(outgoing::error_response(&id, -32603, message));
+                return self.send(outgoing::error_response(
+                    &id,
+                    &RpcError::new(-32603, message),
+                ));
             }
             open.insert(id.clone(), None);
         }
@@ -234,7 +240,10 @@ async fn answer(connection: Arc<Connection>, id: Bytes, method: String, params: 
         Err(refusal) if refusal.code == -1 && method == "elicitation/create" => {
             outgoing::response(&id, b"{\"action\":\"cancel\"}")
         }
-        Err(refusal) => outgoing::error_response(&id, refusal.code, &refusal.message),
+        Err(refusal) => {
+            let error = RpcError::new(refusal.code, refusal.message);
+            outgoing::error_response(&id, &error)
+        }
     });
 }
 
