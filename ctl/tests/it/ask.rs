@@ -62,6 +62,7 @@ fn a_page_is_shown_and_not_opened() {
     let fake = Fake::start();
     let mut terminal = at_terminal(&fake, &["call", "demo.page"]);
     terminal.shows("Demo asks you to go to a page:\r\n  Log in\r\n  https://x.example/login\r\n");
+    terminal.shows("It is a page of x.example.\r\n");
     terminal.shows("It is not opened for you.\r\n[accept/decline/cancel] ");
     terminal.types("accept\n");
     assert!(terminal.ends().1.ends_with("{\"action\":\"accept\"}\n"));
