@@ -146,7 +146,7 @@ Examples:
     Templates(Resources),
     /// Print what a resource holds
     #[command(
-        override_usage = "nexusctl read [OPTIONS] [SERVER] <URI>",
+        allow_missing_positional = true,
         after_help = "\
 A pipe and a file get it as it is; a terminal gets text only.
 
@@ -158,7 +158,7 @@ Examples:
     Read(Read),
     /// Tell when a resource changes, until Ctrl-C
     #[command(
-        override_usage = "nexusctl subscribe [OPTIONS] [SERVER] <URI>",
+        allow_missing_positional = true,
         after_help = "\
 Examples:
   nexusctl subscribe demo file:///notes.txt
