@@ -4,8 +4,11 @@ use crate::{
     mcp::lists::{Kind, List},
     pool::{Pool, Server, key::Caller},
 };
-use std::{collections::HashMap, sync::Arc};
-use tokio::sync::watch;
+use std::{collections::HashMap, sync::Arc, time::Duration};
+use tokio::{sync::watch, time::sleep};
+
+/// How long to wait for more of the same.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What was known when it was last looked at.
 #[derive(Debug)]
@@ -43,6 +46,8 @@ impl Changed {
                 }
             }
             self.pulse.changed().await.ok()?;
+            // What changes together is told together.
+            sleep(PAUSE).await;
         }
     }
 
@@ -55,7 +60,7 @@ impl Changed {
         let mut lists = HashMap::new();
         for (name, server) in servers.iter().filter(|(_, server)| shows(server)) {
             for kind in Kind::ALL {
-                if let Some(list) = server.list_for(caller, kind) {
+                if let Some(list) = server.known_list(caller, kind) {
                     lists.insert((name.clone(), kind as u8), list);
                 }
             }

@@ -135,7 +135,7 @@ mod tests {
     fn members_are_left_out_wherever_they_stand() {
         assert_eq!(
             text(without(ODD, &["name"])),
-            r#"{ "b" : 1e400,"a": {"name":"inner"}, "b":[ 2 ] }"#
+            r#"{ "b" : 1e400 ,"a": {"name":"inner"}, "b":[ 2 ] }"#
         );
         assert_eq!(
             text(without(ODD, &["b"])),

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     catalog::Changed,
     mcp::{envelope::RpcError, lists::Kind, outgoing, subscriptions::Event},
+    pool::Listener,
     router::keep_up,
 };
 use bytes::Bytes;
@@ -161,20 +162,23 @@ async fn follow(
             let _ = to.send(outcome);
         }
     };
-    let (server, mut subscription_events) = match router.subscribe(&caller, &server, own).await {
-        Ok(subscribed) => subscribed,
+    let Listener {
+        subscription: mut events,
+        keeper,
+    } = match router.subscribe(&caller, &server, own).await {
+        Ok(listener) => listener,
         Err(failure) => return say(Err(failure)),
     };
     let params = match &subscription {
         Some(id) => belonging(id, Some(&uri)),
         None => json!({ "uri": uri }).to_string(),
     };
-    let mut keep_up = std::pin::pin!(keep_up(&server, &caller));
+    let mut keep_up = std::pin::pin!(keep_up(&keeper));
     loop {
         let event = tokio::select! {
             biased;
             () = out.closed() => return,
-            event = subscription_events.next() => event,
+            event = events.next() => event,
             failure = &mut keep_up => Some(Event::Refused(failure)),
         };
         match event {

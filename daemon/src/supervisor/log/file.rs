@@ -233,6 +233,7 @@ mod tests {
                 instance: 1,
                 generation: 2,
             },
+            for_clients: false,
         })
     }
 
