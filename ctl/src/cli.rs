@@ -207,6 +207,19 @@ It is shown by `nexusctl logs SERVER`, and by `nexusctl call --log-level LEVEL` 
 Examples:
   nexusctl log-level demo debug")]
     LogLevel(SetLogLevel),
+    /// Be an MCP server on standard input and output: what agents put into their configuration
+    #[command(after_help = "\
+An agent that has this as its one MCP server has all servers of the pool:
+
+  {\"mcpServers\": {\"nexus\": {\"command\": \"nexusctl\", \"args\": [\"mcp\"]}}}
+
+Tools are called server__tool. With one --server they have their own names.
+
+Examples:
+  nexusctl mcp
+  nexusctl mcp --server github
+  echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}' | nexusctl mcp")]
+    Mcp(Mcp),
     /// Measure how long the daemon, or a server, takes to answer
     #[command(after_help = "\
 Examples:
@@ -300,6 +313,19 @@ pub(crate) struct Search {
     pub(crate) limit: u32,
     #[command(flatten)]
     pub(crate) json: Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    /// Only this server; may be repeated
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) server: Vec<String>,
+    /// The folder that the agent works in, if not the current one
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) project: Option<PathBuf>,
+    /// Do not start a daemon if none runs
+    #[arg(long)]
+    pub(crate) no_start: bool,
 }
 
 #[derive(Debug, Args)]
@@ -398,7 +424,7 @@ impl Command {
             Self::Logs(args) => args.json.json,
             Self::Shutdown(args) => args.json.json,
             Self::Service(args) => args.wants_json(),
-            Self::Completions { .. } | Self::Man { .. } => false,
+            Self::Mcp(_) | Self::Completions { .. } | Self::Man { .. } => false,
         }
     }
 }

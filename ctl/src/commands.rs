@@ -9,6 +9,7 @@ pub(crate) mod control;
 pub(crate) mod log_level;
 pub(crate) mod logs;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod ping;
 pub(crate) mod prompt;
 pub(crate) mod prompts;
@@ -42,7 +43,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    fn builder(&self) -> Builder {
+    pub(crate) fn builder(&self) -> Builder {
         // Somebody sits and waits: better to be told than to be kept.
         let builder = Nexus::builder().reconnect_for(Duration::ZERO);
         match &self.socket {
@@ -82,6 +83,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<(), Error
         Command::Complete(args) => complete::run(context, args).await,
         Command::Agents(_) => agents::run(context).await,
         Command::LogLevel(args) => log_level::run(context, args).await,
+        Command::Mcp(args) => mcp::run(context, args).await,
         Command::Ping(args) => ping::run(context, args).await,
         Command::Start(args) => control::run(context, Verb::Start, args).await,
         Command::Stop(args) => control::run(context, Verb::Stop, args).await,

@@ -28,6 +28,9 @@ const WAITING: usize = 256;
 /// How long a client that is being left may take to read its last answers.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// How long the requests of a client that says no more are waited for.
+const NEARLY_DONE: Duration = Duration::from_millis(500);
+
 /// How many messages go into one write.
 const BATCH: usize = 32;
 
@@ -48,12 +51,13 @@ where
     let mut writing = std::pin::pin!(write(writer, from));
     let read_all = async {
         read(reader, &client, &out).await?;
-        // Whoever has no more to ask still wants its answers.
-        client.finished().await;
+        // It has gone, as a rule; if it only has no more to ask, what is nearly done is waited for.
+        let _ = timeout(NEARLY_DONE, client.finished()).await;
         Ok(())
     };
     let served = tokio::select! {
         read = read_all => read,
+        () = client.left() => Ok(()),
         written = &mut writing => return written,
         () = context.shutdown.api_closes() => Ok(()),
     };

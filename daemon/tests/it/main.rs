@@ -7,6 +7,7 @@ mod asking;
 mod calls;
 mod endpoint;
 mod eras;
+mod face;
 mod faults;
 mod fidelity;
 mod health;

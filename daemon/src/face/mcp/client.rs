@@ -96,6 +96,8 @@ pub struct Client {
     requests: Mutex<HashMap<Bytes, Running>>,
     /// Rung when a request has ended.
     ended: Notify,
+    /// Rung when it has said that it has no more to ask.
+    leaving: Notify,
     /// Subscriptions of the legacy era, by the client's URI.
     pub(super) subscriptions: Mutex<HashMap<String, AbortHandle>>,
     pub(super) rounds: Rounds,
@@ -117,6 +119,7 @@ impl Client {
             session: OnceLock::new(),
             requests: Mutex::default(),
             ended: Notify::new(),
+            leaving: Notify::new(),
             subscriptions: Mutex::default(),
             rounds: Rounds::default(),
             level: Mutex::default(),
@@ -154,6 +157,12 @@ impl Client {
             }
             ended.await;
         }
+    }
+
+    /// Done when it has said that it has no more to ask, and has its answers.
+    pub async fn left(&self) {
+        self.leaving.notified().await;
+        self.finished().await;
     }
 
     /// It has gone: whatever was for it ends.
@@ -282,6 +291,7 @@ impl Client {
     fn told(&self, method: &str, params: &[u8]) {
         match method {
             "nexus/hello" => self.hello(params),
+            "nexus/bye" => self.leaving.notify_one(),
             "notifications/cancelled" => self.cancel(params),
             "notifications/roots/list_changed" => self.pool().roots_changed(self.agent.id()),
             // That it is done with its greeting changes nothing for us; what is newer is no fault.
