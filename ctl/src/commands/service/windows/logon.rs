@@ -11,13 +11,14 @@ use crate::{
 use std::{
     fs::{self, File, TryLockError},
     io,
-    os::windows::process::CommandExt as _,
+    os::windows::{io::AsRawHandle as _, process::CommandExt as _},
     path::PathBuf,
     process::{Command, Stdio},
     time::Duration,
 };
 use tokio::time::{Instant, sleep};
 use windows_registry::CURRENT_USER;
+use windows_sys::Win32::Foundation::{HANDLE_FLAG_INHERIT, SetHandleInformation};
 
 const RUN: &str = r"Software\Microsoft\Windows\CurrentVersion\Run";
 
@@ -133,8 +134,23 @@ async fn running(context: &Context) -> Option<u32> {
     Some(nexus.daemon().status().await.ok()?.pid)
 }
 
+/// Lets nobody inherit our output, or whoever reads it would wait for the keeper to end.
+#[expect(unsafe_code, reason = "handles have no safe interface for this")]
+fn keep_output_to_ourselves() {
+    for handle in [
+        io::stdin().as_raw_handle(),
+        io::stdout().as_raw_handle(),
+        io::stderr().as_raw_handle(),
+    ] {
+        // Where it is not possible, somebody may have to wait.
+        // SAFETY: the handle is ours, and open for the length of the call; if it is none, that is an error.
+        unsafe { SetHandleInformation(handle, HANDLE_FLAG_INHERIT, 0) };
+    }
+}
+
 /// Starts the keeper, and waits until its daemon answers.
 async fn keep(context: &Context, nexusd: &str) -> Result<(), Error> {
+    keep_output_to_ourselves();
     let mut keeper = Command::new(nexusd)
         .arg("keeper")
         .stdin(Stdio::null())
