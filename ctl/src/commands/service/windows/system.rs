@@ -45,6 +45,7 @@ const PRESHUTDOWN: Duration = Duration::from_secs(30);
 const ACCESS_DENIED: i32 = 5;
 const NO_SUCH_SERVICE: i32 = 1060;
 const NOT_RUNNING: i32 = 1062;
+const BUSY: i32 = 1055;
 const RUNS_ALREADY: i32 = 1056;
 const EXISTS: i32 = 1073;
 
@@ -309,11 +310,14 @@ fn icacls(path: &Path, words: &[&str]) -> Result<(), Error> {
 }
 
 async fn begin(service: &Service) -> Result<(), Error> {
-    match service.start::<&str>(&[]) {
-        Err(error) if code(&error) != Some(RUNS_ALREADY) => {
-            return Err(failed("cannot start the service", error));
+    let began = Instant::now();
+    while let Err(error) = service.start::<&str>(&[]) {
+        match code(&error) {
+            Some(RUNS_ALREADY) => break,
+            // The manager itself is starting others.
+            Some(BUSY) if began.elapsed() < PATIENCE => sleep(GLANCE).await,
+            _ => return Err(failed("cannot start the service", error)),
         }
-        _ => {}
     }
     let now = until(service, |state| {
         matches!(state, ServiceState::Running | ServiceState::Stopped)
