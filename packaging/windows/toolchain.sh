@@ -57,7 +57,7 @@ if ! all_is_there; then
       fi
     done
   fi
-  apt 900 install -y --no-install-recommends "${packages[@]}" || cannot "apt cannot install ${packages[*]}: $(last)"
+  apt 600 install -y --no-install-recommends "${packages[@]}" || cannot "apt cannot install ${packages[*]}: $(last)"
   all_is_there || cannot "apt has no Rust $wanted or newer, or no wine"
 fi
 
@@ -78,7 +78,7 @@ if [ ! -d "$folder/sysroot" ]; then
   mkdir -p "$work/src"
   printf '[package]\nname = "empty"\nversion = "0.0.0"\nedition = "2024"\n' >"$work/Cargo.toml"
   printf '#![no_std]\n' >"$work/src/lib.rs"
-  (cd "$work" && RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="$work/target" timeout 900 /usr/bin/cargo build -q --release \
+  (cd "$work" && RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR="$work/target" timeout 600 /usr/bin/cargo build -q --release \
     -Zbuild-std=std,panic_abort,test,proc_macro --target "$target") >>"$log" 2>&1 || cannot "std cannot be built: $(last)"
   lib="$work/sysroot/lib/rustlib/$target/lib"
   mkdir -p "$lib"
