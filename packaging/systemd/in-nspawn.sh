@@ -2,7 +2,7 @@
 # Boots a real systemd in a container, installs the Debian package and checks that it serves a user:
 # started, called, killed, hung, reloaded, upgraded, removed. Prints a line for each thing proven.
 #
-#   in-nspawn.sh NEXUS.DEB
+#   in-nspawn.sh NEXUS.DEB [NEXUS.RPM]      the rpm is installed, used and removed after that
 #
 # Needs root, apt, mmdebstrap and systemd-nspawn (the last two are installed if they can be); without
 # them it says so and ends well. The system that is booted is kept as an archive in
@@ -12,15 +12,16 @@ set -eEuo pipefail
 umask 022
 export LC_ALL=C
 
-if [ $# != 1 ] || [ ! -f "$1" ]; then
+if [ $# = 0 ] || [ $# -gt 2 ] || [ ! -f "$1" ] || [ ! -f "${2:-$1}" ]; then
   sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
   exit 2
 fi
 deb=$(realpath "$1")
+rpm=${2:+$(realpath "$2")}
 servers=$(cd "$(dirname "$0")" && pwd)/servers
 
-# The last two for servers that are written for them.
-packages=systemd,systemd-sysv,dbus,dbus-user-session,libpam-systemd,procps,nodejs,python3
+# The last three are for servers that are written for them, and for the other kind of package.
+packages=systemd,systemd-sysv,dbus,dbus-user-session,libpam-systemd,procps,nodejs,python3,rpm
 user=someone
 uid=1234
 
@@ -502,6 +503,32 @@ is_removed() {
   checked "dpkg -P: no process and none of $(printf '%s\n' "$list" | wc -l) paths left"
 }
 
+# The same with the rpm. Its dependencies are Debian's here, which rpm knows nothing of.
+is_an_rpm() {
+  if [ -z "$rpm" ]; then
+    printf 'skip: the rpm (none was given)\n'
+    return
+  fi
+  cp "$rpm" "$root/opt/nexus.rpm"
+  local list
+  inside rpm --force-debian --nodeps -i /opt/nexus.rpm >"$home/rpm.log" 2>&1 || fail "rpm -i: $(cat "$home/rpm.log")"
+  list=$(inside rpm -ql nexus)
+  [ "$(printf '%s\n' "$list" | wc -l)" -gt 20 ] || fail "the rpm has few files: $list"
+  is inactive || fail "after rpm -i nexusd is $(property ActiveState)"
+  service daemon-reload
+  service enable --quiet --now nexusd.socket nexusd.service || fail 'systemctl --user enable --now nexusd'
+  until_within 10 adds demo || fail 'no calls with the rpm'
+  inside systemctl start "nexusd@$user.service" || fail "systemctl start nexusd@$user.service"
+  inside rpm --force-debian -e nexus >"$home/rpm.log" 2>&1 || fail "rpm -e: $(cat "$home/rpm.log")"
+  [ ! -s "$home/rpm.log" ] || fail "rpm -e says: $(cat "$home/rpm.log")"
+  until_within 10 nothing_runs || fail "rpm -e left processes: $(inside ps -u "$user" -o args)"
+  local path
+  for path in $list; do
+    ! held "$path" || inside dpkg -S "$path" >/dev/null 2>&1 || fail "rpm -e left $path"
+  done
+  checked "rpm -i and -e: serves, and no process and none of $(printf '%s\n' "$list" | wc -l) paths left"
+}
+
 [ "$(id -u)" = 0 ] || skip 'booting a container needs root'
 command -v apt-get >/dev/null || skip 'this machine has no apt'
 tools || {
@@ -525,4 +552,5 @@ is_upgraded
 comes_back_with_the_user
 is_managed_by_nexusctl
 is_removed
+is_an_rpm
 power_off || fail 'the container does not power off'
