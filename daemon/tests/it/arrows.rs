@@ -189,6 +189,7 @@ const CALENDARS: &[&str] = &[
     "run.rs",
     "api.rs",
     "api/convert.rs",
+    "process/windows/keeper.rs",
     "supervisor/actor.rs",
     "supervisor/log.rs",
     "supervisor/log/file.rs",

@@ -14,6 +14,10 @@ use std::{
     time::Duration,
 };
 use tokio::time::Instant;
+use tracing_subscriber::fmt::{
+    format::Writer,
+    time::{FormatTime as _, SystemTime as Timestamp},
+};
 use windows_sys::Win32::System::{
     Console::FreeConsole,
     Threading::{CREATE_NO_WINDOW, CREATE_SUSPENDED},
@@ -60,9 +64,10 @@ pub fn run() -> io::Result<()> {
             return Ok(());
         };
         crashes += 1;
-        let text = format!("nexusd has ended: {how}; it is started again in {pause:?}\n");
-        // Nothing to be done about a full disk.
-        let _ = append(&log, text.as_bytes());
+        note(
+            &log,
+            &format!("nexusd has ended: {how}; it is started again in {pause:?}"),
+        );
         thread::sleep(pause);
     }
 }
@@ -105,6 +110,15 @@ fn take_lock(path: &Path) -> io::Result<Option<File>> {
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(error),
     }
+}
+
+/// Adds a line to the daemon's log, in the form of its own.
+fn note(log: &Path, text: &str) {
+    let mut line = String::new();
+    // Neither a clock that cannot be printed nor a full disk is a reason to give up.
+    let _ = Timestamp.format_time(&mut Writer::new(&mut line));
+    line += &format!("  WARN {text}\n");
+    let _ = append(log, line.as_bytes());
 }
 
 /// Lets go of the console that Windows opens for a program like this one.
