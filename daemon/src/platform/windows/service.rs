@@ -173,42 +173,80 @@ impl Manager {
     }
 
     fn report(&self, state: State) {
-        let accepted = match state {
-            State::Running => {
-                ServiceControlAccept::STOP
-                    | ServiceControlAccept::SHUTDOWN
-                    | ServiceControlAccept::PRESHUTDOWN
-            }
-            _ => ServiceControlAccept::empty(),
+        if let Err(error) = self.handle.set_service_status(state.status()) {
+            tracing::warn!(%error, "cannot tell the service manager");
+        }
+    }
+}
+
+impl State {
+    /// In the manager's words.
+    fn status(self) -> ServiceStatus {
+        let (current_state, checkpoint) = match self {
+            Self::Starting => (ServiceState::StartPending, 1),
+            Self::Running => (ServiceState::Running, 0),
+            Self::Stopping { checkpoint } => (ServiceState::StopPending, checkpoint),
+            Self::Stopped { .. } => (ServiceState::Stopped, 0),
         };
-        let status = ServiceStatus {
+        ServiceStatus {
             service_type: ServiceType::OWN_PROCESS,
-            current_state: match state {
-                State::Starting => ServiceState::StartPending,
-                State::Running => ServiceState::Running,
-                State::Stopping { .. } => ServiceState::StopPending,
-                State::Stopped { .. } => ServiceState::Stopped,
+            current_state,
+            controls_accepted: match self {
+                Self::Running => {
+                    ServiceControlAccept::STOP
+                        | ServiceControlAccept::SHUTDOWN
+                        | ServiceControlAccept::PRESHUTDOWN
+                }
+                _ => ServiceControlAccept::empty(),
             },
-            controls_accepted: accepted,
-            exit_code: match state {
-                State::Stopped { code } if code != 0 => {
+            exit_code: match self {
+                Self::Stopped { code } if code != 0 => {
                     ServiceExitCode::ServiceSpecific(code.into())
                 }
                 _ => ServiceExitCode::NO_ERROR,
             },
-            checkpoint: match state {
-                State::Stopping { checkpoint } => checkpoint,
-                State::Starting => 1,
-                _ => 0,
-            },
-            wait_hint: match state {
-                State::Starting | State::Stopping { .. } => PATIENCE,
-                _ => Duration::ZERO,
+            checkpoint,
+            // Whoever is between states has to say more before long.
+            wait_hint: if checkpoint > 0 {
+                PATIENCE
+            } else {
+                Duration::ZERO
             },
             process_id: None,
-        };
-        if let Err(error) = self.handle.set_service_status(status) {
-            tracing::warn!(%error, "cannot tell the service manager");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_service_that_runs_can_be_told_to_stop() {
+        let running = State::Running.status();
+        let stop = ServiceControlAccept::STOP;
+        assert!(running.controls_accepted.contains(stop));
+        for state in [
+            State::Starting,
+            State::Stopping { checkpoint: 1 },
+            State::Stopped { code: 0 },
+        ] {
+            assert!(state.status().controls_accepted.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_service_between_states_says_how_long_to_wait_and_that_it_gets_on() {
+        let stopping = State::Stopping { checkpoint: 7 }.status();
+        assert_eq!((stopping.checkpoint, stopping.wait_hint), (7, PATIENCE));
+        assert_eq!(State::Starting.status().wait_hint, PATIENCE);
+        assert_eq!(State::Running.status().wait_hint, Duration::ZERO);
+    }
+
+    #[test]
+    fn the_exit_code_is_told() {
+        let stopped = |code| State::Stopped { code }.status().exit_code;
+        assert_eq!(stopped(0), ServiceExitCode::NO_ERROR);
+        assert_eq!(stopped(78), ServiceExitCode::ServiceSpecific(78));
     }
 }
