@@ -391,9 +391,18 @@ fn check_owner(path: &Path, meta: &fs::Metadata) -> Result<(), ConfigError> {
     Ok(())
 }
 
-#[cfg(not(unix))]
-fn check_owner(_path: &Path, _meta: &fs::Metadata) -> Result<(), ConfigError> {
-    Ok(())
+/// The same here. Who else may write it is left to Windows: what lies in a user's folders is the user's.
+#[cfg(windows)]
+fn check_owner(path: &Path, _meta: &fs::Metadata) -> Result<(), ConfigError> {
+    // Where the file system knows no owners there is nothing to go by.
+    let Ok(Some(owner)) = crate::platform::foreign_owner(path) else {
+        return Ok(());
+    };
+    Err(ConfigError::Unsafe {
+        path: path.to_owned(),
+        problem: format!("belongs to another user ({owner})"),
+        hint: "it says which programs are run: use a file of your own".to_owned(),
+    })
 }
 
 #[cfg(test)]

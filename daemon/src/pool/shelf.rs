@@ -281,8 +281,11 @@ mod tests {
         let shelf = Shelf::new(dir.path().join("lists"));
         shelf.write("first", "server", &kept()).unwrap();
         let old = std::time::SystemTime::UNIX_EPOCH;
-        let first = fs::File::open(dir.path().join("lists/first.json")).unwrap();
-        first.set_modified(old).unwrap();
+        let first = fs::OpenOptions::new()
+            .write(true)
+            .open(dir.path().join("lists/first.json"));
+        // Closed at once: a file that is open stays, on Windows.
+        first.unwrap().set_modified(old).unwrap();
         for n in 0..MAX_FILES {
             fs::write(dir.path().join(format!("lists/{n}.json")), "").unwrap();
         }
