@@ -15,6 +15,10 @@ run *args:
 test *args:
     cargo test --workspace {{args}}
 
+# the daemon's tests against servers of each era and revision; `just eras modern` for one
+eras *args:
+    bash scripts/eras.sh {{args}}
+
 # formatting and lints
 lint:
     cargo fmt --all --check
