@@ -13,5 +13,6 @@ mod pool;
 mod processes;
 mod records;
 mod reload;
+mod rmcp;
 mod support;
 mod wire;
