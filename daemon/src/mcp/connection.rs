@@ -240,10 +240,11 @@ impl Connection {
             .is_some_and(|terms| terms.revision.is_modern())
     }
 
-    /// Batches came with one revision and went with the next.
+    /// Batches came with one revision and went with the next. Before it is known which one is spoken, there may be
+    /// some: a server that batches all it says batches its first answer too.
     fn has_batches(&self) -> bool {
         let revision = self.terms.get().map(|terms| terms.revision);
-        revision.is_some_and(|revision| revision <= Revision::V2025_03_26)
+        revision.is_none_or(|revision| revision <= Revision::V2025_03_26)
     }
 
     /// Asks something of our own.
@@ -416,14 +417,15 @@ impl Connection {
     /// Takes a line from the server.
     pub fn receive(self: &Arc<Self>, line: Line) {
         match line {
-            Line::Whole(line) => match envelope::batch(&line) {
-                Some(messages) if self.has_batches() => {
-                    for message in messages {
-                        self.receive_message(&message);
-                    }
+            Line::Whole(line) => {
+                let has_batches = self.has_batches();
+                match has_batches.then(|| envelope::batch(&line)).flatten() {
+                    Some(messages) => messages
+                        .iter()
+                        .for_each(|message| self.receive_message(message)),
+                    None => self.receive_message(&line),
                 }
-                _ => self.receive_message(&line),
-            },
+            }
             Line::Oversized { head, tail, length } => {
                 let found = envelope::salvage_id(&head, &tail);
                 self.settle_or_count(found, || Err(CallError::TooLarge(length)));
