@@ -29,9 +29,11 @@ CARGO_TARGET_DIR=$target RUSTFLAGS=$flags cargo build --quiet --locked --release
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+# Long enough for lines of which only the ends are kept; else short ones, of which there are more in a second.
 for name in "$@"; do
+  [ "$name" = lines ] && length=16384 || length=2048
   mkdir -p "corpus/$name" "artifacts/$name"
-  if ! "$target/$host/release/$name" "corpus/$name" "seeds/$name" -max_total_time="$seconds" -max_len=16384 \
+  if ! "$target/$host/release/$name" "corpus/$name" "seeds/$name" -max_total_time="$seconds" -max_len="$length" \
     -timeout=10 -rss_limit_mb=1024 -print_final_stats=1 -artifact_prefix="artifacts/$name/" >"$log" 2>&1; then
     cat "$log"
     echo "FAILED: $name; the bytes are in fuzz/artifacts/$name"

@@ -9,9 +9,15 @@ use super::envelope::own_id;
 /// The id of a response that came whole and cannot be read.
 pub fn id_of_spoiled(line: &[u8]) -> Option<u64> {
     let mut rest = open(line)?;
-    match seek_payload(&mut rest)? {
-        Some(id) => Some(id),
-        None => id_behind(skip_value(rest)?),
+    let before = seek_payload(&mut rest)?;
+    // What comes after a payload counts only if that has an end.
+    let behind = match skip_value(rest) {
+        Some(rest) => id_behind(rest)?,
+        None => None,
+    };
+    match (before, behind) {
+        (Some(_), Some(_)) => None,
+        (before, behind) => before.or(behind),
     }
 }
 
@@ -23,7 +29,7 @@ pub fn id_of_oversized(head: &[u8], tail: &[u8]) -> Option<u64> {
         // A payload is an object, and nothing that comes after it is one: it ends with the last brace but one.
         None => {
             let message = tail.trim_ascii_end().strip_suffix(b"}")?;
-            id_behind(&tail[memchr::memrchr(b'}', message)? + 1..])
+            id_behind(&tail[memchr::memrchr(b'}', message)? + 1..])?
         }
     }
 }
@@ -52,21 +58,26 @@ fn seek_payload(rest: &mut &[u8]) -> Option<Option<u64>> {
     }
 }
 
-/// The id among the members that follow a value, if they are whole.
-fn id_behind(mut rest: &[u8]) -> Option<u64> {
+/// The id among the members that follow a payload, if they are whole; nothing at all if this is no response.
+fn id_behind(mut rest: &[u8]) -> Option<Option<u64>> {
     let mut id = None;
     loop {
         rest = rest.trim_ascii_start();
         if rest.first() == Some(&b'}') {
-            return id;
+            return Some(id);
         }
-        let (key, value) = member(rest.strip_prefix(b",")?)?;
+        let Some((key, value)) = rest.strip_prefix(b",").and_then(member) else {
+            return Some(None);
+        };
         match key {
             b"id" if id.is_none() => id = Some(number(value)?),
             b"id" | b"method" | b"params" => return None,
             _ => {}
         }
-        rest = skip_value(value)?;
+        match skip_value(value) {
+            Some(more) => rest = more,
+            None => return Some(None),
+        }
     }
 }
 
@@ -160,6 +171,9 @@ mod tests {
             (br#"{"result":{"a":{"b":1},"id":6}"#, None),
             (br#"{"x":{"id":3},"result":{"#, None),
             (br#"{"id":4,"id":5,"result":{}}"#, None),
+            (br#"{"id":4,"result":{},"id":5}"#, None),
+            (br#"{"id":4,"result":{},"id":5,"id":6}"#, None),
+            (br#"{"id":4,"result":{},"method":"x","result":{}}"#, None),
             (br#"{"id":4.5,"result":{"#, None),
             (br#"{"id":"4","result":{"#, None),
             (br#"{"\u0069d":4,"result":{"#, None),

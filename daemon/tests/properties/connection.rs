@@ -69,7 +69,7 @@ async fn converse(revision: Option<Revision>, text: &[u8]) {
             None => true,
         });
         assert_eq!(connection.in_flight(), waiting.len());
-        assert_written(&connection, is_modern).await;
+        assert_written(&connection, is_modern);
     }
 
     let cause = Arc::new(Failure::new(Reason::ServerExited, "it is over"));
@@ -176,7 +176,7 @@ impl Expected {
 }
 
 /// What is written to the server is JSON-RPC, a line each; and no answers where there are no questions.
-async fn assert_written(connection: &Connection, is_modern: bool) {
+fn assert_written(connection: &Connection, is_modern: bool) {
     loop {
         let mut frames = Vec::new();
         let some = connection.outbox.next_batch(100, &mut frames);
