@@ -15,6 +15,18 @@ run *args:
 test *args:
     cargo test --workspace {{args}}
 
+# the daemon's tests against servers of each era and revision; `just eras modern` for one
+eras *args:
+    bash scripts/eras.sh {{args}}
+
+# the servers that people use, from npm and PyPI
+real-servers:
+    bash scripts/real-servers.sh
+
+# look for bytes that break the daemon's promises; `just fuzz 600 connection`
+fuzz *args:
+    bash scripts/fuzz.sh {{args}}
+
 # formatting and lints
 lint:
     cargo fmt --all --check

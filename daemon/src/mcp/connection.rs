@@ -19,6 +19,7 @@ use super::{
     offers::Offers,
     outgoing::{self, Ask, Meta, Modern},
     revision::Revision,
+    salvage,
     subscriptions::Subscriptions,
 };
 use crate::{
@@ -45,9 +46,6 @@ use tokio::{
     sync::{Notify, mpsc, oneshot},
     time::Instant,
 };
-
-/// How much of each end of a line is searched for an id.
-const SEARCHED: usize = 4096;
 
 /// More lines in a row that are no messages are not a banner: the program does not speak MCP.
 const MAX_NOISE: u64 = 100;
@@ -278,10 +276,11 @@ impl Connection {
             .is_some_and(|terms| terms.revision.is_modern())
     }
 
-    /// Batches came with one revision and went with the next.
+    /// Batches came with one revision and went with the next. Before it is known which one is spoken, there may be
+    /// some: a server that batches all it says batches its first answer too.
     fn has_batches(&self) -> bool {
         let revision = self.terms.get().map(|terms| terms.revision);
-        revision.is_some_and(|revision| revision <= Revision::V2025_03_26)
+        revision.is_none_or(|revision| revision <= Revision::V2025_03_26)
     }
 
     /// Asks something of our own.
@@ -489,7 +488,7 @@ impl Connection {
             },
             Line::Whole(line) => self.receive_message(&line),
             Line::Oversized { head, tail, length } => {
-                let found = envelope::salvage_id(&head, &tail);
+                let found = salvage::id_of_oversized(&head, &tail);
                 self.settle_or_count(found, || Err(CallError::TooLarge(length)));
             }
         }
@@ -560,13 +559,9 @@ impl Connection {
     }
 
     fn spoiled(&self, line: &Bytes, error: &EnvelopeError) {
-        let head = &line[..line.len().min(SEARCHED)];
-        let tail = &line[line.len().saturating_sub(SEARCHED)..];
         // What is good JSON and yet no message is somebody else's: a log line, perhaps.
         let id = match error {
-            EnvelopeError::NotText(_) | EnvelopeError::Malformed(_) => {
-                envelope::salvage_id(head, tail)
-            }
+            EnvelopeError::NotText(_) | EnvelopeError::Malformed(_) => salvage::id_of_spoiled(line),
             _ => None,
         };
         if id.is_none()

@@ -36,6 +36,7 @@ const PURE: &[&str] = &[
     "supervisor/machine/terms.rs",
     "pool/timings.rs",
     "mcp/envelope.rs",
+    "mcp/salvage.rs",
     "mcp/outgoing.rs",
     "mcp/lists.rs",
     "mcp/level.rs",

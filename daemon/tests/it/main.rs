@@ -18,6 +18,7 @@ mod pool;
 mod processes;
 mod records;
 mod reload;
+mod rmcp;
 mod subscriptions;
 mod support;
 mod wire;
