@@ -1,0 +1,1 @@
+//! What to do about a server that does not come up. Pure.
