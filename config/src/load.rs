@@ -38,8 +38,8 @@ pub struct Loaded {
     pub settings: Settings,
     /// What is wrong.
     pub diagnoses: Vec<Diagnosis>,
-    /// All files that would count if they were there.
-    pub candidates: Vec<PathBuf>,
+    /// All files that count, or would if they were there, and what was in them.
+    pub watched: Vec<(PathBuf, Option<Vec<u8>>)>,
 }
 
 impl Loaded {
@@ -57,32 +57,22 @@ impl Loaded {
 /// Reads all layers.
 pub fn load(request: Request<'_>) -> Loaded {
     let mut loaded = Loaded::default();
-    if let Some(path) = request.asked {
-        loaded.candidates.push(path.to_owned());
-        match belief::read(path, Layer::Asked) {
-            Ok(Some(bytes)) => loaded.take(path, Layer::Asked, &bytes),
-            Ok(None) => loaded.diagnoses.push(
-                Diagnosis::error(
-                    "config::unreadable",
-                    format!("cannot read {}: there is no such file", path.display()),
-                )
-                .fix("is the path right?"),
-            ),
-            Err(diagnosis) => loaded.diagnoses.push(*diagnosis),
+    match request.asked {
+        Some(path) => {
+            if !loaded.file(path, Layer::Asked) {
+                let message = format!("cannot read {}: there is no such file", path.display());
+                let diagnosis = Diagnosis::error("config::unreadable", message);
+                loaded.diagnoses.push(diagnosis.fix("is the path right?"));
+            }
         }
-        loaded.sort();
-        return loaded;
-    }
-    for (layer, path) in request.places.files() {
-        match belief::read(&path, layer) {
-            Ok(Some(bytes)) => loaded.take(&path, layer, &bytes),
-            Ok(None) => {}
-            Err(diagnosis) => loaded.diagnoses.push(*diagnosis),
+        None => {
+            for (layer, path) in request.places.files() {
+                loaded.file(&path, layer);
+            }
+            projects(&mut loaded, request);
         }
-        loaded.candidates.push(path);
     }
-    projects(&mut loaded, request);
-    loaded.sort();
+    loaded.servers.sort_by(|a, b| a.name.cmp(&b.name));
     loaded
 }
 
@@ -114,21 +104,28 @@ fn projects(loaded: &mut Loaded, request: Request<'_>) {
     // Ancestors before what is in them.
     paths.sort_by_key(|path| path.components().count());
     for path in paths {
+        let mut content = None;
         match belief::read(&path, Layer::Project) {
             // A project comes and goes.
             Ok(None) => {}
-            Ok(Some(bytes)) => match trust.verdict(&path, &bytes) {
-                Verdict::Trusted => loaded.take_project(&path, &bytes),
-                verdict => loaded.diagnoses.push(untrusted(&path, verdict)),
-            },
+            Ok(Some(bytes)) => {
+                match trust.verdict(&path, &bytes) {
+                    Verdict::Trusted => loaded.take_project(&path, &bytes),
+                    verdict => loaded.diagnoses.push(untrusted(&path, verdict)),
+                }
+                content = Some(bytes);
+            }
             // What somebody else has put there must not keep everything else from working.
             Err(diagnosis) => loaded.diagnoses.push(diagnosis.as_warning()),
         }
         if trust.files.contains_key(&path) {
-            loaded.candidates.push(path);
+            loaded.watched.push((path, content));
         }
     }
-    loaded.candidates.extend(store);
+    if let Some(store) = store {
+        let content = belief::read(&store, Layer::User).ok().flatten();
+        loaded.watched.push((store, content));
+    }
 }
 
 fn untrusted(path: &Path, verdict: Verdict) -> Diagnosis {
@@ -146,6 +143,24 @@ fn untrusted(path: &Path, verdict: Verdict) -> Diagnosis {
 }
 
 impl Loaded {
+    /// Reads a file. Returns whether there is one.
+    fn file(&mut self, path: &Path, layer: Layer) -> bool {
+        let content = match belief::read(path, layer) {
+            Ok(content) => content,
+            Err(diagnosis) => {
+                self.diagnoses.push(*diagnosis);
+                self.watched.push((path.to_owned(), None));
+                return true;
+            }
+        };
+        if let Some(bytes) = &content {
+            self.take(path, layer, bytes);
+        }
+        let is_there = content.is_some();
+        self.watched.push((path.to_owned(), content));
+        is_there
+    }
+
     fn take_project(&mut self, path: &Path, bytes: &[u8]) {
         let before = self.diagnoses.len();
         self.take(path, Layer::Project, bytes);
@@ -187,10 +202,6 @@ impl Loaded {
                 None => self.servers.push(server),
             }
         }
-    }
-
-    fn sort(&mut self) {
-        self.servers.sort_by(|a, b| a.name.cmp(&b.name));
     }
 }
 

@@ -4,7 +4,7 @@ use crate::{node::Span, source::Source};
 use std::{fmt, sync::Arc, time::Duration};
 
 /// One server, as it was written.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
     /// What it is called.
     pub name: String,
@@ -43,7 +43,7 @@ pub struct Server {
 }
 
 /// Where a server stands.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Origin {
     /// In this file.
     pub source: Arc<Source>,
@@ -65,7 +65,7 @@ impl Origin {
 }
 
 /// How a server is reached.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
     /// As a process of ours.
     Stdio(Stdio),
@@ -74,7 +74,7 @@ pub enum Transport {
 }
 
 /// What is run.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stdio {
     /// The program.
     pub command: Text,
@@ -91,7 +91,7 @@ pub struct Stdio {
 }
 
 /// What is connected to.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Http {
     /// Where.
     pub url: Text,
@@ -113,7 +113,7 @@ pub enum HttpKind {
 }
 
 /// Text that may have variables in it, or a secret.
-#[derive(Clone, PartialEq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Text {
     /// As it was written.
     pub raw: String,
@@ -122,7 +122,7 @@ pub struct Text {
 }
 
 /// A value that may be a secret.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Setting {
     /// As it was written.
     Text(Text),
@@ -140,7 +140,7 @@ impl fmt::Debug for Text {
 }
 
 /// How a server is looked after.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
     /// Not at all.
     Off,

@@ -27,10 +27,14 @@ pub const GUARDIAN: &str = "guardian";
 
 use args::{Args, Internal};
 use config::Config;
+use nexus_config::{
+    Diagnosis,
+    render::{Look, render},
+};
 use run::RunError;
 use std::{
     error::Error,
-    io::{self, Write as _},
+    io::{self, IsTerminal as _, Write as _},
     process::ExitCode,
     time::Duration,
 };
@@ -60,21 +64,24 @@ pub fn start(args: &Args) -> ExitCode {
     let config = match Config::load(args.config.as_deref()) {
         Ok(config) => config,
         Err(error) => {
-            let _ = fail(&error, error.hint());
+            show_all(&error.diagnoses);
             return ExitCode::from(EX_CONFIG);
         }
     };
     if args.check {
         return check(&config);
     }
-    if let Err(error) = telemetry::start(args.log_format, &args.log) {
+    // The command line wins over the file.
+    let log = args.log.as_deref().or(config.settings.log.as_deref());
+    let threads = args.threads.or(config.settings.threads).unwrap_or(1);
+    if let Err(error) = telemetry::start(args.log_format, log.unwrap_or("info")) {
         let _ = fail(&error, None);
         return ExitCode::from(EX_USAGE);
     }
     if config.demo && args.log_format.resolve() == LogFormat::Human {
         greet();
     }
-    let runtime = match runtime(args.threads) {
+    let runtime = match runtime(threads) {
         Ok(runtime) => runtime,
         Err(error) => return fail(&error, None),
     };
@@ -130,16 +137,46 @@ fn greet() {
 
 /// Says what is configured. What cannot be used was told before.
 fn check(config: &Config) -> ExitCode {
-    for warning in &config.warnings {
-        say(&format!("warning: {warning}\n"));
-    }
+    show_all(&config.diagnoses);
     let n = config.servers.len();
     let plural = if n == 1 { "" } else { "s" };
-    match config.files.first() {
-        Some(file) => say(&format!("{}: {n} server{plural}, good\n", file.display())),
-        None => say("no configuration: the built-in demo would be served\n"),
+    if config.diagnoses.iter().any(Diagnosis::is_error) {
+        say(&format!(
+            "{n} server{plural} would run, and some would not\n"
+        ));
+        return ExitCode::from(EX_CONFIG);
+    }
+    let files: Vec<String> = config
+        .files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    match files.is_empty() {
+        false => say(&format!("{}: {n} server{plural}, good\n", files.join(", "))),
+        true => say("no configuration: the built-in demo would be served\n"),
     }
     ExitCode::SUCCESS
+}
+
+/// Shows what is wrong with the configuration: set out on a terminal, plainly in a journal.
+fn show_all(diagnoses: &[Diagnosis]) {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let number = |text: String| text.parse().ok();
+    let look = if io::stderr().is_terminal() {
+        Look::Fancy {
+            color: !is_set("NO_COLOR")
+                && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+            width: std::env::var("COLUMNS")
+                .ok()
+                .and_then(number)
+                .unwrap_or(100),
+        }
+    } else {
+        Look::Plain
+    };
+    for diagnosis in diagnoses {
+        say(&format!("{}\n", render(diagnosis, look)));
+    }
 }
 
 fn fail(error: &dyn Error, hint: Option<&str>) -> ExitCode {
