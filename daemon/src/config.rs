@@ -259,6 +259,14 @@ impl ServerConfig {
         hash.finalize()[..16].iter().map(hex).collect()
     }
 
+    /// Where it is configured, for people.
+    pub fn origin(&self) -> Option<String> {
+        let origin = &self.written.as_ref()?.origin;
+        let source = &origin.source;
+        let place = format!("{}:{}", source.path.display(), origin.line());
+        Some(format!("{place} ({})", source.layer))
+    }
+
     /// What is to be run.
     pub fn spawn_spec(&self) -> SpawnSpec {
         SpawnSpec {

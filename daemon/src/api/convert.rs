@@ -74,6 +74,8 @@ pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
             message: past.failure.message.clone(),
             stderr: past.failure.details.stderr.clone(),
             at: Some(timestamp(past.at)),
+            causes: past.failure.details.causes.clone(),
+            fixes: fixes(&past.failure),
         }),
         next_try: status.next_try.map(timestamp),
         warnings: warnings(server, &lists, &members),
@@ -101,6 +103,12 @@ fn instance(server: &Server, member: &Member) -> v1::Instance {
         in_flight: number(in_flight),
         waiting: number(waiting),
     }
+}
+
+/// What to do about a failure, the best first.
+fn fixes(failure: &nexus_proto::reason::Failure) -> Vec<String> {
+    let details = &failure.details;
+    details.hint.iter().chain(&details.fixes).cloned().collect()
 }
 
 /// Of several processes, the one that fares best stands for the server.
