@@ -26,6 +26,7 @@ pub mod show;
 pub mod source;
 pub mod syntax;
 pub mod trust;
+pub mod write;
 
 pub use diagnosis::{Diagnosis, Severity};
 pub use load::{Loaded, load};

@@ -3,6 +3,7 @@
 
 #[cfg(unix)]
 mod call;
+mod config;
 #[cfg(unix)]
 mod no_daemon;
 #[cfg(unix)]

@@ -12,7 +12,7 @@ fn run(args: &[&str]) -> Run {
     )
 }
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 20] = [
     "status",
     "servers",
     "tools",
@@ -27,6 +27,10 @@ const COMMANDS: [&str; 16] = [
     "reload",
     "shutdown",
     "config",
+    "trust",
+    "import",
+    "connect",
+    "doctor",
     "completions",
     "man",
 ];
