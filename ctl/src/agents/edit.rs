@@ -405,7 +405,8 @@ mod tests {
             let mut expected = names(&text, name);
             let mut found = names(&with, name);
             expected.push("nexus".to_owned());
-            (expected.sort(), found.sort()).0;
+            expected.sort();
+            found.sort();
             assert_eq!(found, expected, "{name}:\n{with}");
             // Comments and all that is not a server are still there.
             for line in text

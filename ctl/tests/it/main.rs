@@ -5,6 +5,8 @@
 mod call;
 mod config;
 #[cfg(unix)]
+mod diagnoses;
+#[cfg(unix)]
 mod no_daemon;
 #[cfg(unix)]
 mod steer;

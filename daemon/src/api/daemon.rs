@@ -91,7 +91,17 @@ fn config_failure(error: &ConfigError) -> Failure {
         let Some(first) = error.diagnoses.first() else {
             return;
         };
-        details.hint = error.hint().map(str::to_owned);
         details.server.clone_from(&first.server);
+        details.causes.clone_from(&first.notes);
+        let mut fixes = first.fixes.iter().cloned();
+        details.hint = fixes.next();
+        details.fixes = fixes.collect();
+        details.source = first.source.as_ref().map(|source| {
+            let place = first
+                .place()
+                .map(|(line, column)| format!(":{line}:{column}"));
+            let path = source.path.display();
+            format!("{path}{} ({})", place.unwrap_or_default(), source.layer)
+        });
     })
 }

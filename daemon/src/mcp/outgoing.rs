@@ -62,7 +62,7 @@ pub fn request(id: u64, ask: &Ask<'_>, meta: &Meta<'_>) -> Bytes {
     let mut params = Members::new(b",\"params\":");
     for (name, param) in ask.params {
         match param {
-            Param::Json(json) if json.is_empty() => {}
+            Param::Json([]) => {}
             Param::Json(json) => {
                 params.name(&mut out, name);
                 put_line(&mut out, json);
