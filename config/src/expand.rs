@@ -68,7 +68,7 @@ impl Problem {
     pub fn fixes(&self) -> Vec<String> {
         match self {
             Self::Unset(name) => vec![
-                format!("set {name} where nexusd is started (for the service: `systemctl --user set-environment {name}=…`, or a line `{name}=…` in an \"env_file\")"),
+                format!("set {name} where nexusd is started (for the service: `systemctl --user set-environment {name}=…`)"),
                 format!("or give it a default: ${{{name}:-…}}"),
                 format!("if it is meant as it stands, write $${{{name}}}"),
             ],

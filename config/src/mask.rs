@@ -180,12 +180,6 @@ pub fn hides_argument(before: &str, value: &str) -> bool {
     if is_harmless(value) {
         return false;
     }
-    let names_secret = |text: &str| {
-        let text = text.to_lowercase();
-        SECRET_WORDS.iter().any(|word| text.contains(word))
-            || text.ends_with("key")
-            || text.ends_with("pat")
-    };
     if before.starts_with('-')
         && !before.contains('=')
         && names_secret(before)
@@ -200,6 +194,14 @@ pub fn hides_argument(before: &str, value: &str) -> bool {
         return true;
     }
     looks_secret(value)
+}
+
+/// Whether the name of a variable or an option is that of a secret.
+pub fn names_secret(name: &str) -> bool {
+    let name = name.to_lowercase();
+    SECRET_WORDS.iter().any(|word| name.contains(word))
+        || name.ends_with("key")
+        || name.ends_with("pat")
 }
 
 /// Whether a value looks like a key, a token, or an address with one.

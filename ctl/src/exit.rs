@@ -131,7 +131,12 @@ fn say_client(output: &Output, error: &ClientError) {
     if let Some(exit) = exit.filter(|exit| !failure.message.contains(*exit)) {
         say_cause(output, exit);
     }
-    if let Some(source) = &details.source {
+    // The sentence may have it already.
+    let is_told = |source: &&String| {
+        let place = source.split(" (").next().unwrap_or_default();
+        failure.message.contains(place)
+    };
+    if let Some(source) = details.source.as_ref().filter(|source| !is_told(source)) {
         let line = format!("  in {source}");
         output.stderr_line(&output.safe_stderr(&line));
     }

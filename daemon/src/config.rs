@@ -8,7 +8,9 @@ use crate::{
     process::{SpawnSpec, environment},
     supervisor::health::HealthPolicy,
 };
-use nexus_config::{Diagnosis, layers::Places, load::Request, show};
+use nexus_config::{
+    Diagnosis, Transport, layers::Places, load::Request, mask, model::Setting, show,
+};
 use nexus_proto::name::{Slug, unique_slugs};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -257,6 +259,30 @@ impl ServerConfig {
         add(secret);
         let hex = |byte: &u8| format!("{byte:02x}");
         hash.finalize()[..16].iter().map(hex).collect()
+    }
+
+    /// What it is given that nobody else is to see, also if it says it itself.
+    pub fn secrets(&self) -> Vec<String> {
+        let written = match self.written.as_ref().map(|written| &written.transport) {
+            Some(Some(Transport::Stdio(stdio))) => stdio.env.as_slice(),
+            _ => &[],
+        };
+        let is_reference = |name: &str| {
+            let mut settings = written.iter().filter(|(other, _)| other == name);
+            settings.any(|(_, setting)| match setting {
+                Setting::Text(text) => text.raw.contains("file:") || text.raw.contains("cmd:"),
+                Setting::File(_) | Setting::Command(_) => true,
+            })
+        };
+        let env = self.env.iter().filter(|(name, value)| {
+            mask::names_secret(name) || mask::looks_secret(value) || is_reference(name)
+        });
+        let before = std::iter::once("").chain(self.args.iter().map(String::as_str));
+        let args = self.args.iter().zip(before);
+        let args = args.filter(|(arg, before)| mask::hides_argument(before, arg));
+        let all = env.map(|(_, value)| value).chain(args.map(|(arg, _)| arg));
+        // What is short may be anything.
+        all.filter(|value| value.len() >= 8).cloned().collect()
     }
 
     /// Where it is configured, for people.

@@ -13,6 +13,7 @@ pub const DOMAIN: &str = "nexus";
 // Details ride in an HTTP/2 trailer: a peer refuses one of more than 16 KiB.
 const MAX_MESSAGE: usize = 1024;
 const MAX_TEXT: usize = 1024;
+const MAX_ADVICE: usize = 640;
 const MAX_STDERR: usize = 3072;
 const MAX_VIOLATIONS: usize = 8;
 
@@ -247,7 +248,7 @@ impl From<Failure> for Status {
         put("exit", details.exit);
         put("suggestion", details.suggestion);
         put("hint", details.hint);
-        put("source", details.source);
+        put("source", details.source.map(|text| clip(text, MAX_ADVICE)));
         put("causes", joined(&details.causes));
         put("fixes", joined(&details.fixes));
         put(
@@ -284,7 +285,7 @@ impl From<Failure> for Status {
 /// A line for each.
 fn joined(texts: &[String]) -> Option<String> {
     let lines: Vec<String> = texts.iter().map(|text| text.replace('\n', " ")).collect();
-    (!lines.is_empty()).then(|| lines.join("\n"))
+    (!lines.is_empty()).then(|| clip(lines.join("\n"), MAX_ADVICE))
 }
 
 /// The last of the lines, as many as fit.
@@ -373,6 +374,7 @@ mod tests {
         let failure = full().with(|d| {
             d.stderr = vec!["é".repeat(10_000); 1000];
             d.hint = Some("h".repeat(100_000));
+            d.source = Some("s".repeat(10_000));
             d.causes = vec!["c".repeat(10_000); 10];
             d.fixes = vec!["f".repeat(10_000); 10];
             d.rpc_data = Some("d".repeat(100_000));

@@ -5,3 +5,5 @@
 mod agents;
 mod corpus;
 mod diagnoses;
+mod docs;
+mod pure;

@@ -89,6 +89,7 @@ fn no_secret_leaves_the_daemon() {
     let count = "n=0; for v in $A $B $C $D $FROM_FILE; do [ \"$v\" = \"$(cat $0)\" ] && n=$((n+1)); done; echo secrets: $n >&2; exit 3";
     let daemon = Daemon::serving(&json!({"mcpServers": {
         "told": {"command": "sh", "args": ["-c", count, file], "env": env, "env_file": folder.path().join("x.env"), "start": "lazy"},
+        "chatty": {"command": "sh", "args": ["-c", "echo key $MY_API_KEY >&2; exit 5"], "env": {"MY_API_KEY": CANARY}, "start": "lazy"},
         "args": {"command": "sh", "args": ["-c", "exit 4", "--token", CANARY, format!("${{X:-{CANARY}}}")], "start": "lazy"},
         "unset": {"command": "sh", "env": {"A": CANARY, "B": "${NEXUS_TEST_UNSET}"}},
         "http": {"url": format!("https://u:{CANARY}@example.com/?k={CANARY}"), "headers": {"Authorization": CANARY}},
@@ -99,6 +100,8 @@ fn no_secret_leaves_the_daemon() {
     let mut all = vec![failed];
     for args in [
         &["start", "args"][..],
+        &["start", "chatty"],
+        &["logs", "chatty"],
         &["servers"],
         &["servers", "told"],
         &["--json", "servers"],
