@@ -75,6 +75,7 @@ impl Reader<'_> {
             );
             return;
         };
+        self.own_keys(entries);
         let settings = tree.get("daemon");
         if let Some(settings) = settings {
             self.settings(settings);
@@ -85,6 +86,32 @@ impl Reader<'_> {
             None if looks_like_servers(entries) => self.servers(tree, true),
             None if settings.is_some() || self.dialect.lenient => {}
             None => self.no_servers(entries),
+        }
+    }
+
+    /// In a file that is only ours, what we do not know is a slip.
+    fn own_keys(&mut self, entries: &[Entry]) {
+        let name = self.source.path.file_stem().and_then(|name| name.to_str());
+        if name != Some("nexus") {
+            return;
+        }
+        let names = || {
+            keys::ROOTS
+                .iter()
+                .copied()
+                .chain(keys::TOP.iter().map(|key| key.name))
+        };
+        for entry in entries {
+            let span = entry.key_span.clone();
+            if entry.key == "policy" {
+                let message = "\"policy\" is not used in this version";
+                self.tell(Diagnosis::warning("config::unused", message).at(span, "passed over"));
+            } else if !names().any(|name| name == entry.key) && !keys::is_foreign(&entry.key) {
+                let near = nearest(&entry.key, names());
+                let text = near.map_or(String::new(), |near| format!("did you mean {near:?}?"));
+                let message = format!("unknown key {:?}", entry.key);
+                self.tell(Diagnosis::warning("config::unknown-key", message).at(span, text));
+            }
         }
     }
 

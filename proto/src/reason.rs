@@ -13,7 +13,7 @@ pub const DOMAIN: &str = "nexus";
 // Details ride in an HTTP/2 trailer: a peer refuses one of more than 16 KiB.
 const MAX_MESSAGE: usize = 1024;
 const MAX_TEXT: usize = 1024;
-const MAX_ADVICE: usize = 640;
+const MAX_ADVICE: usize = 512;
 const MAX_STDERR: usize = 3072;
 const MAX_VIOLATIONS: usize = 8;
 

@@ -180,3 +180,22 @@ fn secrets_may_stand_elsewhere() {
     assert_eq!(stdio.env.len(), 5);
     assert_eq!(stdio.env_files.len(), 1);
 }
+
+#[test]
+fn in_a_file_that_is_only_ours_every_key_is_known() {
+    let text = "[deamon]\nlog = \"info\"\n[policy]\n[mcp_servers.a]\ncommand = \"x\"\n";
+    let told = |name: &str| {
+        let document = read(&Source::new(name, Layer::User, text), Dialect::default());
+        document
+            .diagnoses
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
+    let warnings = told("nexus.toml");
+    assert!(
+        warnings[0].contains("did you mean \"daemon\"") && warnings[1].contains("not used"),
+        "{warnings:?}"
+    );
+    assert_eq!(told("config.toml"), [""; 0]);
+}
