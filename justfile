@@ -36,6 +36,13 @@ scale:
 chaos *args:
     cargo test -p nexusd --release --test chaos -- --long {{args}}
 
+# installed and run for real: systemd in a container, Windows under wine (root, on Debian)
+platforms:
+    packaging/build-deb.sh
+    packaging/build-rpm.sh
+    packaging/systemd/in-nspawn.sh target/package/nexus_*.deb target/package/nexus-*.rpm
+    packaging/windows/under-wine.sh
+
 # licences, advisories, duplicates (needs cargo-deny)
 deny:
     cargo deny check

@@ -8,7 +8,7 @@ mod questions;
 pub use answer::{ElicitationAnswer, Refusal, SamplingAnswer};
 pub use question::{ElicitationMode, ElicitationRequest, SamplingRequest};
 
-use crate::{AgentCapabilities, ListChange, Root};
+use crate::{AgentCapabilities, ElicitationComplete, ListChange, Root};
 use futures_util::future::BoxFuture;
 use std::{fmt, future::Future, sync::Arc};
 
@@ -58,6 +58,7 @@ pub struct AgentInfo {
     elicitation: Option<Handler<ElicitationRequest, ElicitationAnswer>>,
     elicitation_url: bool,
     list_changed: Option<Arc<dyn Fn(ListChange) + Send + Sync>>,
+    elicitation_complete: Option<Arc<dyn Fn(ElicitationComplete) + Send + Sync>>,
 }
 
 impl AgentInfo {
@@ -73,6 +74,7 @@ impl AgentInfo {
             elicitation: None,
             elicitation_url: false,
             list_changed: None,
+            elicitation_complete: None,
         }
     }
 
@@ -124,6 +126,16 @@ impl AgentInfo {
     /// The same handler can also send somebody to a page: [`ElicitationRequest::url`].
     pub fn elicitation_url(mut self) -> Self {
         self.elicitation_url = true;
+        self
+    }
+
+    /// What to do when a server says that what it had sent somebody to a page for is done. It is called
+    /// where messages are read: it must not block.
+    pub fn on_elicitation_complete(
+        mut self,
+        handler: impl Fn(ElicitationComplete) + Send + Sync + 'static,
+    ) -> Self {
+        self.elicitation_complete = Some(Arc::new(handler));
         self
     }
 

@@ -58,6 +58,12 @@ impl RawJson {
     }
 }
 
+impl From<Value> for RawJson {
+    fn from(value: Value) -> Self {
+        Self(value.to_string().into())
+    }
+}
+
 impl fmt::Display for RawJson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())

@@ -119,14 +119,15 @@ pub use events::{CallStream, LogStream, ResourceEvents, ServerEvents};
 pub use json::RawJson;
 pub use model::{
     Agent, AgentCapabilities, CallEvent, CommandOutcome, Commanded, Completion, Content,
-    DaemonStatus, Instance, ListChange, ListKind, LogLevel, LogLine, LogMessage, LogOptions,
-    Message, MissingServer, Progress, Prompt, PromptArgument, PromptList, PromptResult, ReadResult,
-    ReloadReport, Resource, ResourceContents, ResourceData, ResourceEvent, ResourceList,
-    ResourceTemplate, Role, Root, Server, ServerEvent, ServerFailure, ServerInfo, ServerState,
-    TemplateList, Tool, ToolList, ToolMatch, ToolResult, UnknownLogLevel, Wait,
+    DaemonStatus, ElicitationComplete, Instance, ListChange, ListKind, LogLevel, LogLine,
+    LogMessage, LogOptions, Message, MissingServer, Progress, Prompt, PromptArgument, PromptList,
+    PromptResult, ReadResult, ReloadReport, Resource, ResourceContents, ResourceData,
+    ResourceEvent, ResourceList, ResourceTemplate, Role, Root, Server, ServerEvent, ServerFailure,
+    ServerInfo, ServerState, TemplateList, Tool, ToolList, ToolMatch, ToolResult, UnknownLogLevel,
+    Wait,
 };
 pub use nexus_proto::{
-    endpoint::EndpointError,
+    endpoint::{EndpointError, Stream as RawStream},
     reason::{Details, Failure, Reason, Violation},
 };
 pub use prompts::{PromptGet, Prompts};

@@ -11,7 +11,7 @@ mod server;
 mod tool;
 mod tool_result;
 
-pub use agent::{Agent, AgentCapabilities, ListChange, ListKind, Root};
+pub use agent::{Agent, AgentCapabilities, ElicitationComplete, ListChange, ListKind, Root};
 pub use completion::Completion;
 pub use daemon::{DaemonStatus, ReloadReport};
 pub use log::{LogLevel, LogLine, LogMessage, LogOptions, UnknownLogLevel};

@@ -2,6 +2,7 @@
 
 mod call;
 pub(crate) mod config;
+pub(crate) mod offers;
 pub(crate) mod service;
 
 use crate::output::time::parse_duration;
@@ -9,6 +10,9 @@ pub(crate) use call::{Call, Source};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 pub(crate) use config::{Config, Connect, Import, Trust};
+pub(crate) use offers::{
+    Asking, Complete, Completing, Prompt, Prompts, Read, Resources, SetLogLevel, Subscribe,
+};
 pub(crate) use service::Service;
 use std::{path::PathBuf, time::Duration};
 
@@ -25,6 +29,7 @@ Examples:
   nexusctl servers                          what runs, and in which state
   nexusctl tools                            what can be called
   nexusctl call demo.add --arg a=2 --arg b=3
+  nexusctl read demo file:///notes.txt      what a resource holds
   nexusctl --json status | jq .memory_bytes
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 no daemon, 4 timeout, 130 interrupted"
@@ -108,7 +113,8 @@ Examples:
         after_help = "\
 Values of --arg get the type that the tool's schema says; see it with `nexusctl tools NAME`. Where
 several types are possible, text comes last, and quotes ask for text: --arg 'id=\"5\"'. Repeat
---arg for the elements of an array. @FILE reads a value from a file; @@ is an @.
+--arg for the elements of an array. @FILE reads a value from a file; @@ is an @. On a terminal, you
+are asked what the server wants to know; --no-input keeps you out of it.
 
 Examples:
   nexusctl call demo.add --arg a=2 --arg b=3
@@ -116,9 +122,106 @@ Examples:
   echo '{\"a\": 2, \"b\": 3}' | nexusctl call demo.add -
   nexusctl call demo.echo --arg message=@notes.txt
   nexusctl call demo.add --arg a=2 --arg b=3 --json     the whole result, as JSON
-  nexusctl --timeout 5s call demo.slow_operation"
+  nexusctl --timeout 5s call demo.slow_operation --log-level info"
     )]
     Call(Call),
+    /// List the resources
+    #[command(
+        alias = "resource",
+        after_help = "\
+Examples:
+  nexusctl resources
+  nexusctl resources --server demo
+  nexusctl resources --json | jq -r '.resources[].uri'"
+    )]
+    Resources(Resources),
+    /// List the resource templates
+    #[command(
+        alias = "template",
+        after_help = "\
+A template is a URI with variables, such as demo://days/{day}. Fill them in, and read the URI.
+
+Examples:
+  nexusctl templates
+  nexusctl complete --template 'demo://days/{day}' day mon"
+    )]
+    Templates(Resources),
+    /// Print what a resource holds
+    #[command(
+        allow_missing_positional = true,
+        after_help = "\
+A pipe and a file get it as it is; a terminal gets text only.
+
+Examples:
+  nexusctl read file:///notes.txt
+  nexusctl read demo file:///notes.txt
+  nexusctl read demo demo://logo.png --output logo.png"
+    )]
+    Read(Read),
+    /// Tell when a resource changes, until Ctrl-C
+    #[command(
+        allow_missing_positional = true,
+        after_help = "\
+Examples:
+  nexusctl subscribe demo file:///notes.txt
+  nexusctl subscribe file:///notes.txt --read      what it holds, after each change
+  nexusctl subscribe file:///notes.txt --count 1   wait for a change"
+    )]
+    Subscribe(Subscribe),
+    /// List the prompts, or show one with its arguments
+    #[command(after_help = "\
+Examples:
+  nexusctl prompts
+  nexusctl prompts --server demo
+  nexusctl prompts demo.review     what it takes")]
+    Prompts(Prompts),
+    /// Fill in a prompt, and print its messages
+    #[command(after_help = "\
+Examples:
+  nexusctl prompt demo.review --arg code='1 + 1'
+  nexusctl prompt demo.review --arg code=@main.rs --json")]
+    Prompt(Prompt),
+    /// Suggest values for an argument of a prompt, or a variable of a resource template
+    #[command(
+        override_usage = "\
+nexusctl complete [OPTIONS] <PROMPT> <ARGUMENT> [VALUE]
+       nexusctl complete [OPTIONS] --template <TEMPLATE> <VARIABLE> [VALUE]",
+        after_help = "\
+Examples:
+  nexusctl complete demo.review language py
+  nexusctl complete demo.review style --arg language=python
+  nexusctl complete --template 'demo://days/{day}' day mon"
+    )]
+    Complete(Complete),
+    /// List who is connected
+    #[command(
+        alias = "agent",
+        after_help = "\
+Examples:
+  nexusctl agents
+  nexusctl agents --json | jq '.[] | select(.in_flight > 0)'"
+    )]
+    Agents(Json),
+    /// Say how much a server is to log for its client
+    #[command(after_help = "\
+It is shown by `nexusctl logs SERVER`, and by `nexusctl call --log-level LEVEL` while a call lasts.
+
+Examples:
+  nexusctl log-level demo debug")]
+    LogLevel(SetLogLevel),
+    /// Be an MCP server on standard input and output: what agents put into their configuration
+    #[command(after_help = "\
+An agent that has this as its one MCP server has all servers of the pool:
+
+  {\"mcpServers\": {\"nexus\": {\"command\": \"nexusctl\", \"args\": [\"mcp\"]}}}
+
+Tools are called server__tool. With one --server they have their own names.
+
+Examples:
+  nexusctl mcp
+  nexusctl mcp --server github
+  echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}' | nexusctl mcp")]
+    Mcp(Mcp),
     /// Measure how long the daemon, or a server, takes to answer
     #[command(after_help = "\
 Examples:
@@ -239,6 +342,19 @@ pub(crate) struct Search {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    /// Only this server; may be repeated
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) server: Vec<String>,
+    /// The folder that the agent works in, if not the current one
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) project: Option<PathBuf>,
+    /// Do not start a daemon if none runs
+    #[arg(long)]
+    pub(crate) no_start: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Ping {
     /// Ping this server instead of the daemon
     pub(crate) server: Option<String>,
@@ -324,13 +440,21 @@ impl Command {
             Self::Tools(args) => args.json.json,
             Self::Search(args) => args.json.json,
             Self::Call(args) => args.wants_json(),
+            Self::Resources(args) | Self::Templates(args) => args.json.json,
+            Self::Read(args) => args.json.json,
+            Self::Subscribe(args) => args.json.json,
+            Self::Prompts(args) => args.json.json,
+            Self::Prompt(args) => args.json.json,
+            Self::Complete(args) => args.json.json,
+            Self::Agents(json) => json.json,
+            Self::LogLevel(args) => args.json.json,
             Self::Ping(args) => args.json.json,
             Self::Start(args) | Self::Stop(args) | Self::Restart(args) => args.json.json,
             Self::Refresh(args) => args.json.json,
             Self::Logs(args) => args.json.json,
             Self::Shutdown(args) => args.json.json,
             Self::Service(args) => args.wants_json(),
-            Self::Completions { .. } | Self::Man { .. } => false,
+            Self::Mcp(_) | Self::Completions { .. } | Self::Man { .. } => false,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod agents;
 mod arguments;
+mod ask;
 mod cli;
 mod commands;
 mod exit;

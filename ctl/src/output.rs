@@ -1,5 +1,6 @@
 //! All that is written: data to stdout, everything else to stderr.
 
+pub(crate) mod content;
 pub(crate) mod json;
 pub(crate) mod safe;
 pub(crate) mod style;
@@ -21,7 +22,7 @@ use std::{
 use table::Table;
 
 /// Where output goes, and what it may look like there.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Output {
     pub(crate) json: bool,
     quiet: bool,
@@ -167,6 +168,29 @@ impl Output {
     pub(crate) fn stderr_line(&self, line: &str) {
         // Whoever has closed stderr cannot be told.
         let _ = writeln!(io::stderr().lock(), "{line}");
+    }
+
+    /// Text on stderr without the end of a line: the place for an answer follows.
+    pub(crate) fn stderr_text(&self, text: &str) {
+        let mut stderr = io::stderr().lock();
+        let _ = write!(stderr, "{text}").and_then(|()| stderr.flush());
+    }
+
+    /// Whether there is somebody who can be asked.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.stderr.terminal && io::stdin().is_terminal()
+    }
+
+    /// Data as it is, to the last byte.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Error> {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(bytes)?;
+        Ok(stdout.flush()?)
+    }
+
+    /// Whether somebody reads stdout as it comes.
+    pub(crate) fn to_terminal(&self) -> bool {
+        self.stdout.terminal
     }
 
     pub(crate) fn paint_stderr(&self, text: &str, style: Style) -> String {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 ///
 /// nexusd starts the MCP servers that are configured, keeps them alive, and serves all of them
 /// over one private endpoint. Use it with nexusctl, or with the nexus-client library.
-#[derive(Debug, Parser)]
+#[derive(Debug, Clone, Parser)]
 #[command(name = "nexusd", version, after_help = EXAMPLES)]
 pub struct Args {
     /// The one config file to read, instead of all layers (`nexusctl config path` lists them)
@@ -26,6 +26,14 @@ pub struct Args {
     /// How to log: for people on a terminal, for machines elsewhere
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub log_format: LogFormat,
+
+    /// Log to this file instead of standard error; three of a megabyte each are kept
+    #[arg(long, value_name = "FILE")]
+    pub log_file: Option<PathBuf>,
+
+    /// Where lists and logs of servers are kept [default: ~/.local/state/nexus]
+    #[arg(long, value_name = "FOLDER")]
+    pub state: Option<PathBuf>,
 
     /// Do not read the configuration again when its file is written; `nexusctl reload` still does
     #[arg(long)]
@@ -55,7 +63,7 @@ Then, in another terminal:
   nexusctl call demo.add --arg a=2 --arg b=3";
 
 /// What the daemon runs itself as.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Internal {
     /// The demo server.
     #[command(name = crate::DEMO_SERVER, hide = true)]
@@ -69,5 +77,17 @@ pub(crate) enum Internal {
     Guardian {
         /// The mark of what belongs to the daemon.
         cookie: String,
+    },
+    /// What starts the daemon of a user at logon, and again when it has crashed.
+    #[cfg(windows)]
+    #[command(name = crate::KEEPER, hide = true)]
+    Keeper,
+    /// The daemon as a service of Windows.
+    #[cfg(windows)]
+    #[command(name = crate::SERVICE, hide = true)]
+    Service {
+        /// The account that may use it, besides the service's own.
+        #[arg(long, value_name = "ACCOUNT")]
+        client: Option<String>,
     },
 }

@@ -117,11 +117,14 @@ impl Config {
     pub fn load(asked: Option<&Path>) -> Result<Self, ConfigError> {
         let places = Places::ours();
         let folder = env::current_dir().ok();
-        let loaded = nexus_config::load(Request {
+        #[cfg_attr(not(windows), allow(unused_mut))]
+        let mut loaded = nexus_config::load(Request {
             asked,
             places: &places,
             folder: folder.as_deref(),
         });
+        #[cfg(windows)]
+        error::check_owners(&mut loaded);
         if loaded.has_errors() {
             return Err(ConfigError::new(loaded.diagnoses));
         }

@@ -9,7 +9,7 @@ pub mod shelf;
 pub mod timings;
 
 pub use member::{Admission, Member};
-pub use server::Server;
+pub use server::{Keeper, Listener, Server};
 
 use crate::{
     config::{Config, ServerConfig},
@@ -171,6 +171,22 @@ impl Pool {
         }
         self.surroundings.pulse.send_modify(|beat| *beat += 1);
         report
+    }
+
+    /// An agent works in other folders now. Servers that are its own are told so; of others nobody could
+    /// tell whose folders have changed.
+    pub fn roots_changed(&self, agent: u64) {
+        for server in self.servers().values() {
+            for member in server.members() {
+                let connection = match member.key.whose {
+                    key::Whose::Agent(id) if id == agent => member.current().connection.clone(),
+                    _ => None,
+                };
+                if let Some(connection) = connection {
+                    connection.roots_changed();
+                }
+            }
+        }
     }
 
     /// Stops all servers at once and waits until the last one is gone.

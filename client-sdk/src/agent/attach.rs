@@ -149,6 +149,12 @@ impl Attachment {
                 kind: changed.kind().into(),
                 server: changed.server,
             }),
+            Told::ElicitationComplete(done) => {
+                if let Some(handler) = &self.agent.elicitation_complete {
+                    // As with a list: a handler that panics is no reason to be deaf.
+                    let _ = catch_unwind(AssertUnwindSafe(|| handler(done.into())));
+                }
+            }
             Told::Attached(_) => {}
         }
         None

@@ -14,6 +14,14 @@ pub struct SamplingRequest {
 }
 
 impl SamplingRequest {
+    /// A question as a server would ask it, to try a handler with.
+    pub fn new(server: impl Into<String>, params: Value) -> Self {
+        Self {
+            server: server.into(),
+            params: params.into(),
+        }
+    }
+
     /// The conversation so far.
     pub fn messages(&self) -> Vec<Message> {
         Message::list(&self.params, "messages")
@@ -84,6 +92,14 @@ pub enum ElicitationMode {
 }
 
 impl ElicitationRequest {
+    /// A question as a server would ask it, to try a handler with.
+    pub fn new(server: impl Into<String>, params: Value) -> Self {
+        Self {
+            server: server.into(),
+            params: params.into(),
+        }
+    }
+
     /// What the user is to do.
     pub fn mode(&self) -> ElicitationMode {
         match self.params.field::<String>("mode").as_deref() {

@@ -35,6 +35,8 @@ impl Questions {
             let refusal = Refusal::new(Refusal::INTERNAL, "too many questions at once");
             return Some(answer(id, Err(refusal)));
         }
+        // A number that is used again is another question, and the last one stands.
+        self.withdraw(id);
         let task = self.tasks.spawn(handle(agent.clone(), question));
         self.ids.insert(task.id(), id);
         self.open.insert(id, task);
@@ -44,6 +46,8 @@ impl Questions {
     /// Aborts the work on a question that need not be answered any more.
     pub(super) fn withdraw(&mut self, id: u64) {
         if let Some(task) = self.open.remove(&id) {
+            // Its end is that of nobody's question, whether it is aborted in time or not.
+            self.ids.remove(&task.id());
             task.abort();
         }
     }
@@ -58,9 +62,8 @@ impl Questions {
                     (error.id(), Err(refusal))
                 }
             };
-            // What was withdrawn is not open, whether it was aborted in time or not.
-            let id = self.ids.remove(&task);
-            if let Some(id) = id.filter(|id| self.open.remove(id).is_some()) {
+            if let Some(id) = self.ids.remove(&task) {
+                self.open.remove(&id);
                 return Some(answer(id, answered));
             }
         }
@@ -164,6 +167,24 @@ mod tests {
         assert_eq!(questions.next().await.unwrap().question, 3);
         assert_eq!(questions.next().await, None);
         assert!(questions.ids.is_empty() && questions.open.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_number_that_is_used_again_is_another_question() {
+        let agent = AgentInfo::new("x")
+            .on_sampling(|_| pending())
+            .on_elicitation(|_| async { Ok(ElicitationAnswer::decline()) });
+        for withdrawn in [true, false] {
+            let mut questions = Questions::default();
+            questions.ask(&agent, question(1, "sampling/createMessage", "{}"));
+            if withdrawn {
+                questions.withdraw(1);
+            }
+            questions.ask(&agent, question(1, "elicitation/create", "{}"));
+            let answer = questions.next().await.unwrap();
+            assert!(matches!(answer.outcome, Some(Outcome::Result(_))));
+            assert_eq!(questions.next().await, None);
+        }
     }
 
     #[tokio::test]

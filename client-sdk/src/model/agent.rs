@@ -206,6 +206,26 @@ pub enum ListChange {
     Any,
 }
 
+/// What a server had sent somebody to a page for is done, as
+/// [`AgentInfo::on_elicitation_complete`](crate::AgentInfo::on_elicitation_complete) is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ElicitationComplete {
+    /// The server that asked.
+    pub server: String,
+    /// The id of its question: [`ElicitationRequest::elicitation_id`](crate::ElicitationRequest::elicitation_id).
+    pub elicitation_id: String,
+}
+
+impl From<v1::AgentElicitationComplete> for ElicitationComplete {
+    fn from(wire: v1::AgentElicitationComplete) -> Self {
+        Self {
+            server: wire.server,
+            elicitation_id: wire.elicitation_id,
+        }
+    }
+}
+
 /// The lists that a server has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -52,13 +52,13 @@ fn every_key_is_on_the_page_and_nothing_else() {
 #[test]
 fn its_examples_are_good() {
     let page = page();
-    let mut blocks = page
+    let blocks = page
         .split("```")
         .skip(1)
         .step_by(2)
         .filter_map(|block| block.split_once('\n'));
     let mut seen = 0;
-    while let Some((language, text)) = blocks.next() {
+    for (language, text) in blocks {
         let source = Source::new(format!("example.{language}"), Layer::User, text);
         let document = read(&source, Dialect::default());
         assert_eq!(document.diagnoses, [], "{text}");

@@ -1,6 +1,8 @@
 //! `call`, whose `--json` is two things: with a value the arguments, without one the output.
 
+use super::offers::{Asking, level};
 use clap::Args;
+use nexus_client::LogLevel;
 
 #[derive(Debug, Args)]
 pub(crate) struct Call {
@@ -17,6 +19,11 @@ pub(crate) struct Call {
     /// All arguments as a JSON object, or @FILE; without a value, print the result as JSON
     #[arg(long, value_name = "OBJECT", num_args = 0..=1)]
     pub(crate) json: Option<Option<String>>,
+    /// Show what the server logs meanwhile, from this level up
+    #[arg(short, long, value_name = "LEVEL", value_parser = level())]
+    pub(crate) log_level: Option<LogLevel>,
+    #[command(flatten)]
+    pub(crate) asking: Asking,
 }
 
 /// What `call` was given, once it is clear what belongs to `--json`.
@@ -92,7 +99,7 @@ impl Call {
     }
 }
 
-fn pair(text: &str) -> Result<(String, String), String> {
+pub(super) fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("expected NAME=VALUE".to_owned()),

@@ -84,3 +84,57 @@ fn an_argument_has_a_name_and_a_value() {
     let (told, _) = call("call d.a --arg a=b=c --arg d=");
     assert_eq!(told.unwrap().1, r#"Pairs([("a", "b=c"), ("d", "")])"#);
 }
+
+#[test]
+fn a_resource_is_given_by_its_uri_or_with_its_server() {
+    for (words, server, uri) in [
+        ("read a:b", "", "a:b"),
+        ("read demo a:b", "demo", "a:b"),
+        ("read demo a:b -o f", "demo", "a:b"),
+    ] {
+        let Command::Read(read) = parse(words).command else {
+            panic!("{words}");
+        };
+        assert_eq!(
+            (read.address.server(), read.address.uri.as_str()),
+            (server, uri)
+        );
+    }
+}
+
+#[test]
+fn what_is_completed_is_a_prompt_unless_a_template_is_given() {
+    let what = |words: &str| {
+        let Command::Complete(complete) = parse(words).command else {
+            panic!("{words}");
+        };
+        complete.what().map(|what| format!("{what:?}"))
+    };
+    assert_eq!(
+        what("complete d.p arg va").unwrap(),
+        r#"Prompt { name: "d.p", argument: "arg", value: "va" }"#
+    );
+    assert_eq!(
+        what("complete d.p arg").unwrap(),
+        r#"Prompt { name: "d.p", argument: "arg", value: "" }"#
+    );
+    assert_eq!(
+        what("complete --template d:{x} x v").unwrap(),
+        r#"Template { server: "", template: "d:{x}", variable: "x", value: "v" }"#
+    );
+    assert_eq!(
+        what("complete -s demo -t d:{x} x").unwrap(),
+        r#"Template { server: "demo", template: "d:{x}", variable: "x", value: "" }"#
+    );
+    assert!(what("complete d.p").is_err());
+    assert!(what("complete -t d:{x} x v w").is_err());
+    assert!(Cli::try_parse_from(["nexusctl", "complete", "-s", "demo", "p", "a"]).is_err());
+}
+
+#[test]
+fn a_level_is_one_that_there_is() {
+    for words in ["call d.a --log-level info", "log-level demo emergency"] {
+        parse(words);
+    }
+    assert!(Cli::try_parse_from(["nexusctl", "log-level", "demo", "loud"]).is_err());
+}

@@ -6,19 +6,25 @@ mod show;
 use super::Context;
 use crate::{
     arguments::{self, Wrong},
+    ask::Screen,
     cli::{Call, Source},
     exit::Error,
 };
-use nexus_client::{Arguments, CallEvent, Error as ClientError, Nexus, ToolResult};
-use progress::Bar;
-use std::{fs, io};
+use nexus_client::{Arguments, CallEvent, Error as ClientError, LogLevel, Nexus, ToolResult};
+pub(crate) use progress::Bar;
+use std::{fs, io, sync::Arc};
 use tokio::io::AsyncReadExt as _;
 
 pub(crate) async fn run(context: &Context, args: Call) -> Result<(), Error> {
     let input = args.input().map_err(Error::usage)?;
     // What is wrong here is wrong with or without a daemon.
     let given = read(&input.source).await?;
-    let nexus = context.connect().await?;
+    let screen = Arc::new(Screen::new(context.output.clone()));
+    let nexus = match input.source {
+        // What is typed are the arguments.
+        Source::Stdin => context.connect().await?,
+        _ => context.connect_asking(args.asking, &screen).await?,
+    };
     let arguments = match given {
         Given::Nothing => Arguments::none(),
         Given::Object(text) => Arguments::from_raw(text),
@@ -28,29 +34,45 @@ pub(crate) async fn run(context: &Context, args: Call) -> Result<(), Error> {
             Arguments::from_raw(arguments::build(&pairs, &schema)?)
         }
     };
-    let result = call(context, &nexus, input.tool, arguments).await?;
+    let result = call(
+        context,
+        &nexus,
+        &screen,
+        input.tool,
+        arguments,
+        args.log_level,
+    )
+    .await;
+    screen.clear();
+    let result = result?;
     show::result(&context.output, input.tool, &result)
 }
 
-/// Makes the call, and shows how far it has come.
+/// Makes the call, and shows how far it has come and what is logged.
 async fn call(
     context: &Context,
     nexus: &Nexus,
+    screen: &Screen,
     tool: &str,
     arguments: Arguments,
+    log_level: Option<LogLevel>,
 ) -> Result<ToolResult, Error> {
     let mut call = nexus.tools().call(tool, arguments);
     if let Some(time) = context.timeout {
         call = call.timeout(time);
     }
-    if !context.output.shows_progress() {
+    if let Some(level) = log_level {
+        call = call.log_level(level);
+    } else if !context.output.shows_progress() {
         return Ok(call.await?);
     }
     let mut events = call.stream().await?;
-    let mut bar = Bar::new();
     while let Some(event) = events.next().await {
         match event? {
-            CallEvent::Progress(progress) => bar.show(&progress),
+            CallEvent::Progress(progress) if context.output.shows_progress() => {
+                screen.progress(&progress);
+            }
+            CallEvent::Log(message) => screen.log(&message),
             CallEvent::Result(result) => return Ok(result),
             _ => {}
         }
@@ -94,7 +116,7 @@ async fn read(source: &Source<'_>) -> Result<Given, Error> {
 }
 
 /// `@FILE` is what the file holds, `@@` an `@`.
-fn value_of(text: &str) -> Result<String, Error> {
+pub(super) fn value_of(text: &str) -> Result<String, Error> {
     match text.strip_prefix('@') {
         None => Ok(text.to_owned()),
         Some(rest) if rest.starts_with('@') => Ok(rest.to_owned()),

@@ -42,17 +42,9 @@ async fn print(
     if output.json {
         return output.value(&ListJson::new(list));
     }
-    for missing in &list.missing {
-        let server = safe::line(&missing.server);
-        output.warn(&format!("{server}: {}", safe::line(&missing.message)));
-    }
+    warn_of(context, &list.missing);
     if list.tools.is_empty() {
-        let hint = match nexus.servers().list().await?.is_empty() {
-            true => "no servers are configured",
-            false => "no tools",
-        };
-        output.note(hint);
-        return Ok(());
+        return nothing(context, nexus, "no tools").await;
     }
     if schema {
         let tools = list.tools.iter();
@@ -60,6 +52,25 @@ async fn print(
         return output.data(&texts.join("\n"));
     }
     output.table(&table(&list.tools))
+}
+
+/// Says which servers are not in a list, and why.
+pub(super) fn warn_of(context: &Context, missing: &[MissingServer]) {
+    for missing in missing {
+        let server = safe::line(&missing.server);
+        let why = safe::line(&missing.message);
+        context.output.warn(&format!("{server}: {why}"));
+    }
+}
+
+/// Says why a list is empty.
+pub(super) async fn nothing(context: &Context, nexus: &Nexus, what: &str) -> Result<(), Error> {
+    let hint = match nexus.servers().list().await?.is_empty() {
+        true => "no servers are configured",
+        false => what,
+    };
+    context.output.note(hint);
+    Ok(())
 }
 
 /// Tools with what they do, one in a line.
@@ -97,7 +108,7 @@ pub(super) struct ToolJson<'a> {
 }
 
 #[derive(Serialize)]
-struct MissingJson<'a> {
+pub(super) struct MissingJson<'a> {
     server: &'a str,
     reason: Option<&'static str>,
     message: &'a str,
@@ -105,15 +116,21 @@ struct MissingJson<'a> {
 
 impl<'a> ListJson<'a> {
     fn new(list: &'a ToolList) -> Self {
-        let missing = |missing: &'a MissingServer| MissingJson {
+        Self {
+            tools: list.tools.iter().map(ToolJson::new).collect(),
+            missing: MissingJson::list(&list.missing),
+        }
+    }
+}
+
+impl<'a> MissingJson<'a> {
+    pub(super) fn list(missing: &'a [MissingServer]) -> Vec<Self> {
+        let json = |missing: &'a MissingServer| Self {
             server: &missing.server,
             reason: missing.reason.map(|reason| reason.as_str()),
             message: &missing.message,
         };
-        Self {
-            tools: list.tools.iter().map(ToolJson::new).collect(),
-            missing: list.missing.iter().map(missing).collect(),
-        }
+        missing.iter().map(json).collect()
     }
 }
 

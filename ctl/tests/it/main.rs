@@ -1,6 +1,8 @@
-//! The real `nexusctl`, without a daemon and with the real one.
+//! The real `nexusctl`: without a daemon, with the real one, and with one that asks on command.
 #![allow(missing_docs, clippy::unwrap_used)]
 
+#[cfg(unix)]
+mod ask;
 #[cfg(unix)]
 mod call;
 mod config;
@@ -8,6 +10,8 @@ mod config;
 mod diagnoses;
 #[cfg(unix)]
 mod no_daemon;
+#[cfg(unix)]
+mod offers;
 #[cfg(unix)]
 mod steer;
 mod support;

@@ -9,9 +9,17 @@ use std::{
 
 #[cfg(unix)]
 pub(crate) use daemon::Daemon;
+#[cfg(unix)]
+pub(crate) use fake::Fake;
+#[cfg(unix)]
+pub(crate) use terminal::Terminal;
 
 #[cfg(unix)]
 mod daemon;
+#[cfg(unix)]
+mod fake;
+#[cfg(unix)]
+mod terminal;
 
 /// The binary under test, with nothing of the environment that could change what it does.
 pub(crate) fn nexusctl() -> Command {

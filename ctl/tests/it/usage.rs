@@ -12,12 +12,21 @@ fn run(args: &[&str]) -> Run {
     )
 }
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 29] = [
     "status",
     "servers",
     "tools",
     "search",
     "call",
+    "resources",
+    "templates",
+    "read",
+    "subscribe",
+    "prompts",
+    "prompt",
+    "complete",
+    "agents",
+    "log-level",
     "ping",
     "start",
     "stop",
@@ -77,6 +86,19 @@ fn what_makes_no_sense_is_a_usage_error() {
         &["call", "demo.add", "--arg", "a=@/nonexistent"],
         &["call", "demo.add", "--arg", "a=1", "--json", "{}"],
         &["call", "demo.add", "-"],
+        &["call", "demo.add", "--log-level", "loud"],
+        &["read"],
+        &["read", "a", "b", "c"],
+        &["read", "a:b", "--json", "--output", "x"],
+        &["subscribe", "a:b", "--count", "0"],
+        &["resources", "demo", "--server", "demo"],
+        &["prompt"],
+        &["prompt", "demo.x", "--arg", "a"],
+        &["prompt", "demo.x", "--arg", "a=@/nonexistent"],
+        &["complete", "demo.x"],
+        &["complete", "--server", "demo", "demo.x", "a"],
+        &["log-level", "demo"],
+        &["log-level", "demo", "loud"],
     ] {
         let error = run(args).error(2);
         assert!(error.starts_with("error: "), "{args:?}: {error}");

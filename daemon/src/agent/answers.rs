@@ -43,6 +43,19 @@ impl Answers {
 
     /// As a client declares it: a JSON object.
     pub fn declaration(self) -> String {
+        Value::Object(self.declared()).to_string()
+    }
+
+    /// As a client declares it in a handshake. `tells`: it tells when its folders change.
+    pub fn legacy_declaration(self, tells: bool) -> String {
+        let mut all = self.declared();
+        if tells && let Some(roots) = all.get_mut("roots") {
+            roots["listChanged"] = json!(true);
+        }
+        Value::Object(all).to_string()
+    }
+
+    fn declared(self) -> Map<String, Value> {
         let mut all = Map::new();
         if self.sampling {
             let mut sampling = json!({});
@@ -67,7 +80,42 @@ impl Answers {
         if self.roots {
             all.insert("roots".into(), json!({}));
         }
-        Value::Object(all).to_string()
+        all
+    }
+
+    /// What a client declares: a JSON object.
+    pub fn read(declaration: &[u8]) -> Self {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Declared {
+            sampling: Option<Sampling>,
+            elicitation: Option<Elicitation>,
+            roots: Option<Value>,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Sampling {
+            tools: Option<Value>,
+            context: Option<Value>,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Elicitation {
+            form: Option<Value>,
+            url: Option<Value>,
+        }
+        let declared: Declared = serde_json::from_slice(declaration).unwrap_or_default();
+        let sampling = declared.sampling.as_ref();
+        let elicitation = declared.elicitation.as_ref();
+        Self {
+            sampling: sampling.is_some(),
+            sampling_tools: sampling.is_some_and(|sampling| sampling.tools.is_some()),
+            sampling_context: sampling.is_some_and(|sampling| sampling.context.is_some()),
+            // Before there were pages, there was no need to say which.
+            elicitation_form: elicitation.is_some_and(|e| e.form.is_some() || e.url.is_none()),
+            elicitation_url: elicitation.is_some_and(|elicitation| elicitation.url.is_some()),
+            roots: declared.roots.is_some(),
+        }
     }
 
     /// Whether this question can be answered. `params` is JSON text.
@@ -112,6 +160,19 @@ mod tests {
             "roots": {},
         });
         assert_eq!(all, expected);
+        let told = Answers::ALL.legacy_declaration(true);
+        assert!(told.contains(r#""roots":{"listChanged":true}"#), "{told}");
+        assert_eq!(Answers::NONE.legacy_declaration(true), "{}");
+    }
+
+    #[test]
+    fn what_is_declared_is_read() {
+        for answers in [Answers::ALL, Answers::NONE] {
+            assert_eq!(Answers::read(answers.declaration().as_bytes()), answers);
+        }
+        let old = Answers::read(br#"{"elicitation":{},"roots":{"listChanged":true}}"#);
+        assert!(old.elicitation_form && !old.elicitation_url && old.roots && !old.sampling);
+        assert_eq!(Answers::read(b"[]"), Answers::NONE);
     }
 
     #[test]

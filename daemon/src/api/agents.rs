@@ -3,7 +3,8 @@
 use super::{Context, caller, convert};
 use crate::{
     agent::{Agent, Answers, Attachment, Hello, Presence, Refusal, Root, ToAgent},
-    mcp::lists::{Kind, List},
+    catalog::Changed,
+    mcp::lists::Kind,
     pool::key::Caller,
     shutdown::Shutdown,
 };
@@ -14,7 +15,7 @@ use nexus_proto::{
         agents_attach_response::Message as Wire, agents_server,
     },
 };
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
@@ -62,7 +63,7 @@ impl agents_server::Agents for Agents {
         tokio::spawn(async move {
             let shutdown = context.shutdown.clone();
             tokio::select! {
-                () = listen(&attached, said) => {}
+                () = listen(&context, &attached, said) => {}
                 () = ask(questions, &wire) => {}
                 () = tell_changes(&context, &caller, &wire), if wants_changes => {}
                 () = closed(&wire, &shutdown) => {}
@@ -102,7 +103,11 @@ async fn closed(wire: &ToWire, shutdown: &Shutdown) {
 }
 
 /// Takes what an agent says, until it says no more.
-async fn listen(attached: &Attached, mut said: Streaming<v1::AgentsAttachRequest>) {
+async fn listen(
+    context: &Context,
+    attached: &Attached,
+    mut said: Streaming<v1::AgentsAttachRequest>,
+) {
     while let Ok(Some(message)) = said.message().await {
         match message.message {
             Some(FromAgent::Answer(answer)) => {
@@ -116,6 +121,7 @@ async fn listen(attached: &Attached, mut said: Streaming<v1::AgentsAttachRequest
             Some(FromAgent::Roots(roots)) => {
                 if let Ok(roots) = read_roots(roots.roots) {
                     attached.attachment.set_roots(roots);
+                    context.pool.roots_changed(attached.agent.id());
                 }
             }
             // Who it is does not change.
@@ -149,6 +155,12 @@ async fn ask(mut questions: mpsc::Receiver<ToAgent>, wire: &ToWire) {
                 params: question.params,
             }),
             ToAgent::Withdrawn(question) => Wire::Withdrawn(v1::AgentWithdrawn { question }),
+            ToAgent::ElicitationComplete(server, elicitation_id) => {
+                Wire::ElicitationComplete(v1::AgentElicitationComplete {
+                    server,
+                    elicitation_id,
+                })
+            }
         };
         if wire.send(message(next)).await.is_err() {
             return;
@@ -158,35 +170,16 @@ async fn ask(mut questions: mpsc::Receiver<ToAgent>, wire: &ToWire) {
 
 /// Tells which lists change, as this agent sees them.
 async fn tell_changes(context: &Context, caller: &Caller, wire: &ToWire) {
-    let mut pulse = context.pool.pulse();
-    let mut known: HashMap<(String, u8), Arc<List>> = HashMap::new();
-    let mut is_first = true;
-    loop {
-        let _ = pulse.borrow_and_update();
-        let servers = context.pool.servers();
-        known.retain(|(name, _), _| servers.contains_key(name));
-        for (name, server) in servers.iter() {
-            for kind in Kind::ALL {
-                let Some(list) = server.list_for(caller, kind) else {
-                    continue;
-                };
-                let before = known.insert((name.clone(), kind as u8), Arc::clone(&list));
-                let is_same = before.is_some_and(|before| Arc::ptr_eq(&before, &list));
-                if is_same || is_first {
-                    continue;
-                }
-                let changed = Wire::Changed(v1::AgentListChanged {
-                    server: name.clone(),
-                    kind: wire_kind(kind).into(),
-                });
-                if wire.send(message(changed)).await.is_err() {
-                    return;
-                }
+    let mut changed = Changed::new(&context.pool);
+    while let Some(lists) = changed.next(caller, |_| true).await {
+        for (server, kind) in lists {
+            let changed = Wire::Changed(v1::AgentListChanged {
+                server,
+                kind: wire_kind(kind).into(),
+            });
+            if wire.send(message(changed)).await.is_err() {
+                return;
             }
-        }
-        is_first = false;
-        if pulse.changed().await.is_err() {
-            return;
         }
     }
 }
@@ -226,7 +219,7 @@ fn read_hello(hello: v1::AgentHello) -> Result<Hello, Failure> {
             elicitation_url: can.elicitation_url,
             roots: can.roots,
         },
-        roots: read_roots(hello.roots)?,
+        roots: Some(read_roots(hello.roots)?),
     })
 }
 

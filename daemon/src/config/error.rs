@@ -54,3 +54,20 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
+
+/// The files say which programs are run: they must be the user's own. Who else may write them is left to
+/// Windows: what lies in a user's folders is the user's.
+#[cfg(windows)]
+pub(super) fn check_owners(loaded: &mut nexus_config::Loaded) {
+    for file in &loaded.files {
+        // Where the file system knows no owners there is nothing to go by.
+        if let Ok(Some(owner)) = crate::platform::foreign_owner(&file.path) {
+            let message = format!("{} belongs to another user ({owner})", file.path.display());
+            let diagnosis = Diagnosis::error("config::unsafe", message).in_file(file);
+            let note = "this file says which programs are run: only you may be able to write it";
+            loaded
+                .diagnoses
+                .push(diagnosis.note(note).fix("use a file of your own"));
+        }
+    }
+}

@@ -2,9 +2,12 @@
 
 use bytes::Bytes;
 use memchr::memmem;
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{SeqAccess, Visitor},
+};
 use serde_json::value::RawValue;
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 /// A message from a server.
 #[derive(Debug, PartialEq)]
@@ -43,6 +46,17 @@ pub struct RpcError {
     pub message: String,
     /// JSON text; empty if there is none.
     pub data: Bytes,
+}
+
+impl RpcError {
+    /// Without data.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            data: Bytes::new(),
+        }
+    }
 }
 
 /// Why a line is no message.
@@ -90,9 +104,40 @@ pub fn batch(line: &Bytes) -> Option<Vec<Bytes>> {
     if line.trim_ascii_start().first() != Some(&b'[') {
         return None;
     }
-    let messages: Vec<&RawValue> = serde_json::from_slice(line).ok()?;
+    let Few(messages) = serde_json::from_slice(line).ok()?;
     let slice = |raw: &RawValue| line.slice_ref(raw.get().as_bytes());
     Some(messages.into_iter().map(slice).collect())
+}
+
+/// No server answers more at once.
+const MAX_BATCH: usize = 10_000;
+
+/// An array that is not too long to be kept.
+struct Few<'a>(Vec<&'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Few<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Few<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "at most {MAX_BATCH} messages")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut messages = Vec::new();
+                while let Some(message) = seq.next_element()? {
+                    if messages.len() == MAX_BATCH {
+                        return Err(serde::de::Error::invalid_length(MAX_BATCH + 1, &self));
+                    }
+                    messages.push(message);
+                }
+                Ok(Few(messages))
+            }
+        }
+        deserializer.deserialize_seq(Reader)
+    }
 }
 
 /// Reads the envelope of a message.
@@ -208,6 +253,8 @@ mod tests {
         );
         assert_eq!(batch(&Bytes::from_static(b"{}")), None);
         assert_eq!(batch(&Bytes::from_static(b"[1")), None);
+        let long = format!("[{}1]", "1,".repeat(MAX_BATCH));
+        assert_eq!(batch(&long.into()), None);
         assert!(matches!(
             of("[1,\"x\",null]"),
             Err(EnvelopeError::Shapeless)

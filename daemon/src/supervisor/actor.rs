@@ -323,8 +323,8 @@ impl Actor {
         };
         running.last_words().await;
         let generation = running.generation();
-        let misgreeted =
-            running.is_probed() && matches!(self.machine.state(), State::Starting { .. });
+        let was_probed = running.is_probed();
+        let misgreeted = was_probed && self.machine.forgives_greeting();
         let idle = running.connection.in_flight() == 0;
         let well = matches!(&status, Ok(status) if status.success());
         let exit = match status {
@@ -336,6 +336,9 @@ impl Actor {
         sweep(&self.spec.name, &running);
         drop(running);
         self.common.lists.note_asks();
+        // Whatever became of it: the next one is greeted in the other way. If that was not it, the one after
+        // that is asked again.
+        self.common.lists.greet_as_legacy(was_probed);
         let left = idle && well && matches!(self.machine.state(), State::Ready { .. });
         if misgreeted {
             debug!(
@@ -343,7 +346,6 @@ impl Actor {
                 exit, "ended at the first question: greeted as an old one"
             );
             self.because("it did not survive the questions of a newer protocol");
-            self.common.lists.greet_as_legacy();
         } else if self.is_asked_to_end() {
             info!(server = self.spec.name, exit, "stopped");
         } else if left && !self.spec.keep_alive {
@@ -510,6 +512,7 @@ impl Actor {
             let turn = self.turn.take().unwrap_or_default();
             let demands = Demands {
                 health: self.spec.health,
+                start: self.spec.start_timeout,
                 tools: self.spec.needs_tools,
             };
             let started = Running::start(

@@ -61,6 +61,8 @@ pub struct Common {
     pub answers: Answers,
     /// Whose it is, if it is one agent's alone.
     pub owner: Option<Weak<Agent>>,
+    /// It asks those who use it for their folders.
+    pub asks_roots: Arc<AtomicBool>,
     /// Who wants to know which of its resources change.
     pub subscriptions: Arc<Subscriptions>,
     /// How much it is to log for its client, if anybody has said so.
@@ -200,6 +202,7 @@ mod tests {
             held: Arc::default(),
             answers: Answers::ALL,
             owner: None,
+            asks_roots: Arc::default(),
             subscriptions: Arc::default(),
             level: Arc::default(),
         };

@@ -38,6 +38,8 @@ pub struct LogLine {
     pub at: SystemTime,
     /// Who wrote it.
     pub source: Source,
+    /// It was logged for whoever called, and is nobody else's business.
+    for_clients: bool,
 }
 
 /// The last lines of one server.
@@ -86,7 +88,16 @@ impl LogRing {
     }
 
     /// Adds a line, and forgets the oldest ones if there are too many.
-    pub fn push(&self, source: Source, mut text: String) {
+    pub fn push(&self, source: Source, text: String) {
+        self.add(source, text, false);
+    }
+
+    /// The same for what a server logs for its clients: it does not go with the news of its end.
+    pub fn push_for_clients(&self, source: Source, text: String) {
+        self.add(source, text, true);
+    }
+
+    fn add(&self, source: Source, mut text: String, for_clients: bool) {
         for secret in &self.secrets.read().0 {
             if text.contains(secret.as_str()) {
                 text = text.replace(secret.as_str(), "***");
@@ -96,6 +107,7 @@ impl LogRing {
             text,
             at: SystemTime::now(),
             source,
+            for_clients,
         });
         if let Some(file) = &self.file {
             file.push(&line);
@@ -123,7 +135,8 @@ impl LogRing {
     /// The last `n` lines of one process.
     pub fn tail_of(&self, source: Source, n: usize) -> Vec<String> {
         let kept = self.kept.lock();
-        let own = kept.lines.iter().rev().filter(|line| line.source == source);
+        let own = kept.lines.iter().rev();
+        let own = own.filter(|line| line.source == source && !line.for_clients);
         let mut lines: Vec<String> = own.take(n).map(|line| line.text.clone()).collect();
         lines.reverse();
         lines

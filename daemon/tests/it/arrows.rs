@@ -195,6 +195,7 @@ const CALENDARS: &[&str] = &[
     "agent/registry.rs",
     "api.rs",
     "api/convert.rs",
+    "process/windows/keeper.rs",
     "supervisor/actor.rs",
     "supervisor/log.rs",
     "supervisor/log/file.rs",

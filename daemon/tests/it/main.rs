@@ -3,15 +3,21 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
 
 mod arrows;
+mod asking;
 mod calls;
 mod endpoint;
+mod eras;
+mod face;
 mod faults;
+mod fidelity;
 mod health;
 mod lifecycle;
+mod offers;
 mod orphans;
 mod pool;
 mod processes;
 mod records;
 mod reload;
+mod subscriptions;
 mod support;
 mod wire;

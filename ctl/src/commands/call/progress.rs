@@ -10,15 +10,19 @@ const STEPS: u64 = 1000;
 const TICK: Duration = Duration::from_millis(100);
 
 /// A bar that is there from the first news on, and gone when the call is over.
-#[derive(Debug)]
-pub(super) struct Bar(Option<ProgressBar>);
+#[derive(Debug, Default)]
+pub(crate) struct Bar(Option<ProgressBar>);
 
 impl Bar {
-    pub(super) fn new() -> Self {
-        Self(None)
+    /// Writes something else to the terminal without tearing the bar.
+    pub(crate) fn beside(&self, write: impl FnOnce()) {
+        match &self.0 {
+            Some(bar) => bar.suspend(write),
+            None => write(),
+        }
     }
 
-    pub(super) fn show(&mut self, progress: &Progress) {
+    pub(crate) fn show(&mut self, progress: &Progress) {
         let (template, done) = match fraction(progress) {
             Some(done) => ("{bar:30} {percent:>3}% {wide_msg}", done),
             None => ("{spinner} {wide_msg}", 0.0),

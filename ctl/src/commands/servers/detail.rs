@@ -62,6 +62,15 @@ pub(super) fn text(output: &Output, server: &Server, now: SystemTime) -> String 
         row("answered", &times);
     }
     row("tools", &server.tools.to_string());
+    match (server.resources, server.resource_templates) {
+        (0, 0) => {}
+        (resources, 0) => row("resources", &resources.to_string()),
+        (resources, 1) => row("resources", &format!("{resources}, and a template")),
+        (resources, more) => row("resources", &format!("{resources}, and {more} templates")),
+    }
+    if server.prompts > 0 {
+        row("prompts", &server.prompts.to_string());
+    }
     row("transport", &server.transport);
     row("command", &safe::line(&server.command));
     let source = server.source.as_deref().unwrap_or("built-in demo");

@@ -86,7 +86,15 @@ impl Connection {
         // Not a request that is waited for: it has no id in the outbox.
         match self.outbox.push(Frame { id: None, bytes }) {
             Ok(()) => Ok(listening),
-            Err(PushError::Full | PushError::Closed) => Err(CallError::Overloaded),
+            Err(refused) => {
+                // The server has never heard of it, and need not hear of its end.
+                self.listens.lock().remove(&id);
+                let cause = self.table.lock().closed.clone();
+                Err(match (refused, cause) {
+                    (PushError::Closed, Some(cause)) => CallError::NotSent(cause),
+                    _ => CallError::Overloaded,
+                })
+            }
         }
     }
 

@@ -1,0 +1,148 @@
+//! `nexusctl agents`.
+
+use super::Context;
+use crate::{
+    exit::Error,
+    output::{
+        safe, style,
+        table::{Cell, Table},
+        time,
+    },
+};
+use nexus_client::{Agent, AgentCapabilities, Root};
+use serde::Serialize;
+use std::time::SystemTime;
+
+pub(crate) async fn run(context: &Context) -> Result<(), Error> {
+    let nexus = context.connect().await?;
+    let agents = nexus.agents().list().await?;
+    if context.output.json {
+        let agents: Vec<_> = agents.iter().map(AgentJson::new).collect();
+        return context.output.value(&agents);
+    }
+    context.output.table(&table(&agents, SystemTime::now()))
+}
+
+fn table(agents: &[Agent], now: SystemTime) -> Table {
+    let mut table = Table::new(&[
+        ">ID",
+        "NAME",
+        ">PID",
+        "PROJECT",
+        ">SINCE",
+        ">IN-FLIGHT",
+        ">CALLS",
+        "CAN",
+    ]);
+    for agent in agents {
+        let cell = |known: Option<String>| Cell::from(known.unwrap_or_else(|| "-".to_owned()));
+        let own = if agent.you { style::BOLD } else { style::PLAIN };
+        table.row([
+            agent.id.to_string().into(),
+            Cell::styled(name(agent), own),
+            cell(agent.pid.map(|pid| pid.to_string())),
+            cell(agent.project.as_deref().map(safe::line)),
+            cell(time::since(agent.since, now).map(time::long)),
+            agent.in_flight.to_string().into(),
+            agent.calls.to_string().into(),
+            cell(agent.capabilities.map(can)),
+        ]);
+    }
+    table
+}
+
+fn name(agent: &Agent) -> String {
+    let parts = [agent.name.as_deref(), agent.version.as_deref()];
+    let parts: Vec<_> = parts.into_iter().flatten().map(safe::line).collect();
+    let name = match parts[..] {
+        [] => "-".to_owned(),
+        _ => parts.join(" "),
+    };
+    match agent.you {
+        true => name + " (you)",
+        false => name,
+    }
+}
+
+/// What an agent can be asked, in words.
+fn can(can: AgentCapabilities) -> String {
+    let sampling = match (can.sampling, can.sampling_tools) {
+        (false, _) => None,
+        (true, false) => Some("sampling"),
+        (true, true) => Some("sampling with tools"),
+    };
+    let elicitation = match (can.elicitation_form, can.elicitation_url) {
+        (false, false) => None,
+        (true, false) => Some("elicitation"),
+        (true, true) => Some("elicitation and pages"),
+        (false, true) => Some("pages"),
+    };
+    let parts = [sampling, elicitation, can.roots.then_some("roots")];
+    let parts: Vec<_> = parts.into_iter().flatten().collect();
+    match parts[..] {
+        [] => "nothing".to_owned(),
+        _ => parts.join(", "),
+    }
+}
+
+#[derive(Serialize)]
+struct AgentJson<'a> {
+    id: u64,
+    you: bool,
+    name: Option<&'a str>,
+    version: Option<&'a str>,
+    pid: Option<u32>,
+    project: Option<&'a str>,
+    since: Option<String>,
+    in_flight: u32,
+    calls: u64,
+    questions: u32,
+    capabilities: Option<CapabilitiesJson>,
+    roots: Vec<RootJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct CapabilitiesJson {
+    sampling: bool,
+    sampling_tools: bool,
+    sampling_context: bool,
+    elicitation_form: bool,
+    elicitation_url: bool,
+    roots: bool,
+}
+
+#[derive(Serialize)]
+struct RootJson<'a> {
+    uri: &'a str,
+    name: Option<&'a str>,
+}
+
+impl<'a> AgentJson<'a> {
+    fn new(agent: &'a Agent) -> Self {
+        let root = |root: &'a Root| RootJson {
+            uri: &root.uri,
+            name: root.name.as_deref(),
+        };
+        Self {
+            id: agent.id,
+            you: agent.you,
+            name: agent.name.as_deref(),
+            version: agent.version.as_deref(),
+            pid: agent.pid,
+            project: agent.project.as_deref(),
+            since: agent.since.map(time::rfc3339),
+            in_flight: agent.in_flight,
+            calls: agent.calls,
+            questions: agent.questions,
+            capabilities: agent.capabilities.map(|can| CapabilitiesJson {
+                sampling: can.sampling,
+                sampling_tools: can.sampling_tools,
+                sampling_context: can.sampling_context,
+                elicitation_form: can.elicitation_form,
+                elicitation_url: can.elicitation_url,
+                roots: can.roots,
+            }),
+            roots: agent.roots.iter().map(root).collect(),
+        }
+    }
+}
