@@ -87,10 +87,17 @@ fn inside(text: &str, at: usize) -> bool {
 fn a_byte_that_is_changed_is_no_reason_to_panic() {
     for (name, text) in files() {
         for at in 0..text.len() {
-            for byte in [
+            for (index, byte) in [
                 b'"', b'{', b'}', b'[', b']', b',', b':', b'\\', b'\n', b'\t', b'&', b'*', b'#',
                 b'0', 0,
-            ] {
+            ]
+            .into_iter()
+            .enumerate()
+            {
+                // Each of them at every fifth place: all of them everywhere take minutes.
+                if (at + index) % 5 != 0 {
+                    continue;
+                }
                 let mut bytes = text.clone().into_bytes();
                 bytes[at] = byte;
                 // Half a secret in a line of its own looks like anything else.

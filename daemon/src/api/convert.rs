@@ -28,7 +28,10 @@ pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
     let lists = server.lists_for(caller);
     let count = |kind| {
         let list = lists.of(kind).list.as_ref();
-        number(list.map_or(0, |list| list.entries.len()))
+        // As many as there are for anybody.
+        let passes = |key: &str| kind != Kind::Tools || config.tools.passes(key);
+        let entries = list.iter().flat_map(|list| &list.entries);
+        number(entries.filter(|entry| passes(&entry.key)).count())
     };
     let sum = |count: fn(&v1::Instance) -> u32| instances.iter().map(count).sum();
     let timing = |percent| {
