@@ -1,6 +1,7 @@
 //! What can be typed: help, man pages and completions come from this one definition.
 
 mod call;
+pub(crate) mod config;
 pub(crate) mod offers;
 pub(crate) mod service;
 
@@ -8,6 +9,7 @@ use crate::output::time::parse_duration;
 pub(crate) use call::{Call, Source};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+pub(crate) use config::{Config, Connect, Import, Trust};
 pub(crate) use offers::{
     Asking, Complete, Completing, Prompt, Prompts, Read, Resources, SetLogLevel, Subscribe,
 };
@@ -252,8 +254,32 @@ Examples:
     /// Stop the daemon and its servers
     #[command(after_help = "Calls that are under way are waited for, unless --now is given.")]
     Shutdown(Shutdown),
-    /// Show the configuration in force, without secrets
-    Config(Json),
+    /// Show and check the configuration
+    #[command(args_conflicts_with_subcommands = true)]
+    Config(Config),
+    /// Let the servers of a project take part, as its file is now
+    #[command(after_help = "\
+Examples:
+  nexusctl trust                 the project in this folder
+  nexusctl trust --list
+  nexusctl trust --remove ~/src/app")]
+    Trust(Trust),
+    /// Bring servers here that other programs have
+    #[command(after_help = "\
+Examples:
+  nexusctl import                what there is to import
+  nexusctl import cursor         everything that Cursor has
+  nexusctl import ./mcp.json --dry-run")]
+    Import(Import),
+    /// Let an agent use Nexus
+    #[command(after_help = "\
+Examples:
+  nexusctl connect               which agents there are
+  nexusctl connect claude-code
+  nexusctl connect claude-code --undo")]
+    Connect(Connect),
+    /// Look at everything, and say what to do
+    Doctor(Json),
     /// Run the daemon as a service
     #[command(after_help = "\
 Examples:
@@ -405,7 +431,11 @@ impl Cli {
 impl Command {
     fn wants_json(&self) -> bool {
         match self {
-            Self::Status(json) | Self::Reload(json) | Self::Config(json) => json.json,
+            Self::Status(json) | Self::Reload(json) | Self::Doctor(json) => json.json,
+            Self::Config(args) => args.wants_json(),
+            Self::Trust(args) => args.json.json,
+            Self::Import(args) => args.json.json,
+            Self::Connect(args) => args.json.json,
             Self::Servers(args) => args.json.json,
             Self::Tools(args) => args.json.json,
             Self::Search(args) => args.json.json,

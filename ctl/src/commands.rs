@@ -5,7 +5,10 @@ pub(crate) mod call;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod connect;
 pub(crate) mod control;
+pub(crate) mod doctor;
+pub(crate) mod import;
 pub(crate) mod log_level;
 pub(crate) mod logs;
 pub(crate) mod man;
@@ -23,6 +26,7 @@ pub(crate) mod shutdown;
 pub(crate) mod status;
 pub(crate) mod subscribe;
 pub(crate) mod tools;
+pub(crate) mod trust;
 
 use crate::{
     ask::{self, Screen},
@@ -92,7 +96,11 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<(), Error
         Command::Logs(args) => logs::run(context, args).await,
         Command::Reload(_) => reload::run(context).await,
         Command::Shutdown(args) => shutdown::run(context, args).await,
-        Command::Config(_) => config::run(context).await,
+        Command::Config(args) => config::run(context, args).await,
+        Command::Trust(args) => trust::run(context, &args).await,
+        Command::Import(args) => import::run(context, &args).await,
+        Command::Connect(args) => connect::run(context, &args),
+        Command::Doctor(_) => doctor::run(context).await,
         Command::Service(args) => service::run(context, args).await,
         Command::Completions { shell } => completions::run(context, shell),
         Command::Man { dir } => man::run(context, dir),

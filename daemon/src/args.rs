@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Parser)]
 #[command(name = "nexusd", version, after_help = EXAMPLES)]
 pub struct Args {
-    /// The config file, in the form of mcp.json [default: ~/.config/nexus/mcp.json]
+    /// The one config file to read, instead of all layers (`nexusctl config path` lists them)
     #[arg(long, short, value_name = "FILE", env = crate::config::CONFIG_VARIABLE)]
     pub config: Option<PathBuf>,
 
@@ -19,9 +19,9 @@ pub struct Args {
     #[arg(long, value_name = "PATH", env = nexus_proto::endpoint::SOCKET_VARIABLE)]
     pub socket: Option<PathBuf>,
 
-    /// What to log: error, warn, info, debug, trace, or a filter such as nexusd=debug
-    #[arg(long, value_name = "FILTER", env = "NEXUS_LOG", default_value = "info")]
-    pub log: String,
+    /// What to log: error, warn, info, debug, trace, or a filter such as nexusd=debug [default: info]
+    #[arg(long, value_name = "FILTER", env = "NEXUS_LOG")]
+    pub log: Option<String>,
 
     /// How to log: for people on a terminal, for machines elsewhere
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
@@ -43,9 +43,9 @@ pub struct Args {
     #[arg(long)]
     pub check: bool,
 
-    /// How many threads serve calls; one alone is fastest up to a few dozen busy agents
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub threads: u16,
+    /// How many threads serve calls [default: 1]; one alone is fastest up to a few dozen busy agents
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: Option<u16>,
 
     #[command(subcommand)]
     pub(crate) internal: Option<Internal>,

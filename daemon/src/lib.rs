@@ -27,10 +27,14 @@ pub const GUARDIAN: &str = "guardian";
 
 use args::{Args, Internal};
 use config::Config;
+use nexus_config::{
+    Diagnosis,
+    render::{Look, render},
+};
 use run::RunError;
 use std::{
     error::Error,
-    io::{self, Write as _},
+    io::{self, IsTerminal as _, Write as _},
     process::ExitCode,
     time::Duration,
 };
@@ -79,22 +83,25 @@ fn serve(args: &Args) -> u8 {
     let config = match Config::load(args.config.as_deref()) {
         Ok(config) => config,
         Err(error) => {
-            fail(args, &error, error.hint());
+            show_all(args, &error.diagnoses);
             return EX_CONFIG;
         }
     };
     if args.check {
         return check(args, &config);
     }
+    // The command line wins over the file.
+    let log = args.log.as_deref().or(config.settings.log.as_deref());
+    let threads = args.threads.or(config.settings.threads).unwrap_or(1);
     let file = args.log_file.as_deref();
-    if let Err(error) = telemetry::start(args.log_format, &args.log, file) {
+    if let Err(error) = telemetry::start(args.log_format, log.unwrap_or("info"), file) {
         fail(args, &error, None);
         return EX_USAGE;
     }
     if config.demo && file.is_none() && args.log_format.resolve(file) == LogFormat::Human {
         greet(args);
     }
-    let runtime = match runtime(args.threads) {
+    let runtime = match runtime(threads) {
         Ok(runtime) => runtime,
         Err(error) => return fail(args, &error, None),
     };
@@ -151,22 +158,53 @@ fn greet(args: &Args) {
 
 /// Says what is configured. What cannot be used was told before.
 fn check(args: &Args, config: &Config) -> u8 {
-    for warning in &config.warnings {
-        say(args, &format!("warning: {warning}\n"));
-    }
+    show_all(args, &config.diagnoses);
     let n = config.servers.len();
     let plural = if n == 1 { "" } else { "s" };
-    match config.files.first() {
-        Some(file) => {
-            let text = format!("{}: {n} server{plural}, good\n", file.display());
-            say(args, &text);
-        }
-        None => say(
+    if config.diagnoses.iter().any(Diagnosis::is_error) {
+        say(
+            args,
+            &format!("{n} server{plural} would run, and some would not\n"),
+        );
+        return EX_CONFIG;
+    }
+    let files: Vec<String> = config
+        .files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    match files.is_empty() {
+        false => say(
+            args,
+            &format!("{}: {n} server{plural}, good\n", files.join(", ")),
+        ),
+        true => say(
             args,
             "no configuration: the built-in demo would be served\n",
         ),
     }
     0
+}
+
+/// Shows what is wrong with the configuration: set out on a terminal, plainly in a journal.
+fn show_all(args: &Args, diagnoses: &[Diagnosis]) {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let number = |text: String| text.parse().ok();
+    let look = if io::stderr().is_terminal() {
+        Look::Fancy {
+            color: !is_set("NO_COLOR")
+                && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+            width: std::env::var("COLUMNS")
+                .ok()
+                .and_then(number)
+                .unwrap_or(100),
+        }
+    } else {
+        Look::Plain
+    };
+    for diagnosis in diagnoses {
+        say(args, &format!("{}\n", render(diagnosis, look)));
+    }
 }
 
 fn fail(args: &Args, error: &dyn Error, hint: Option<&str>) -> u8 {

@@ -17,6 +17,7 @@ use crate::{
 };
 use anyhow::Context as _;
 use futures_util::StreamExt as _;
+use nexus_config::Diagnosis;
 use nexus_proto::endpoint::{BindError, Endpoint, EndpointError, Listener};
 use parking_lot::RwLock;
 use std::{
@@ -110,9 +111,7 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
     let routes = api::routes(&context)
         .await
         .context("cannot build the API")?;
-    for warning in &config.warnings {
-        warn!("{warning}");
-    }
+    tell_all(&config.diagnoses);
     // Before the door opens: nobody is to see servers that are not even being started.
     pool.apply(&config).await;
     let door = tokio::spawn(door::serve(listener, routes, Arc::clone(&context)));
@@ -239,10 +238,8 @@ async fn reload(context: &Context) {
     }
     manager::tell(Notice::Reloading);
     match context.reload().await {
-        Ok((report, warnings)) => {
-            for warning in warnings {
-                warn!("{warning}");
-            }
+        Ok((report, diagnoses)) => {
+            tell_all(&diagnoses);
             info!(
                 added = report.added.len(),
                 removed = report.removed.len(),
@@ -251,25 +248,39 @@ async fn reload(context: &Context) {
                 "configuration read again"
             );
         }
-        Err(error) => error!(
-            error = format!("{:#}", anyhow::Error::new(error)),
-            "the configuration cannot be used: everything stays as it was"
-        ),
+        Err(error) => {
+            tell_all(&error.diagnoses);
+            error!("the configuration cannot be used: everything stays as it was");
+        }
     }
     manager::tell(Notice::Ready);
 }
 
 /// Reads the configuration again whenever somebody has written it.
 async fn reload_when_written(context: &Context) {
-    let config = Arc::clone(&context.config.read());
-    let file = config.file(context.config_file.as_deref());
-    let Some(file) = file else {
-        return std::future::pending().await;
-    };
-    let mut watch = FileWatch::new(&file, config.text.clone());
+    let mut config = Arc::clone(&context.config.read());
+    let mut watch = FileWatch::new(config.watched.clone());
     loop {
         watch.changed(WRITING).await;
         reload(context).await;
+        config = Arc::clone(&context.config.read());
+        // A project more or less.
+        if !watch.is_of(config.watched.iter().map(|(file, _)| file.as_path())) {
+            watch = FileWatch::new(config.watched.clone());
+        }
+    }
+}
+
+/// Tells what is wrong with the configuration, with all that a program may want to know of it.
+fn tell_all(diagnoses: &[Diagnosis]) {
+    for diagnosis in diagnoses {
+        let (code, server) = (diagnosis.code, diagnosis.server.as_deref());
+        let hint = diagnosis.fixes.first();
+        if diagnosis.is_error() {
+            error!(code, server, hint, "{diagnosis}");
+        } else {
+            warn!(code, server, hint, "{diagnosis}");
+        }
     }
 }
 

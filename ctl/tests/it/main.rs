@@ -5,6 +5,9 @@
 mod ask;
 #[cfg(unix)]
 mod call;
+mod config;
+#[cfg(unix)]
+mod diagnoses;
 #[cfg(unix)]
 mod no_daemon;
 #[cfg(unix)]

@@ -2,6 +2,7 @@
 
 use super::{Catalog, Item, names::Names};
 use crate::{
+    mcp::lists::Kind,
     nearest::nearest,
     pool::{Server, check_length, key::Caller},
     supervisor::status::Readiness,
@@ -174,6 +175,18 @@ fn no_such_item<T: Item>(
         return Failure::new(T::NOT_FOUND, message).with(|details| {
             details.server = Some(config.name.clone());
             details.hint = Some(format!("`nexusctl refresh {}` asks again", config.slug));
+        });
+    }
+    if T::KIND == Kind::Tools && !config.tools.passes(name) {
+        let message = format!(
+            "the tool {name:?} of {:?} is left out by the configuration",
+            config.name
+        );
+        return Failure::new(T::NOT_FOUND, message).with(|details| {
+            details.server = Some(config.name.clone());
+            details.hint = Some(
+                "see \"include_tools\" and \"exclude_tools\" in `nexusctl config show`".to_owned(),
+            );
         });
     }
     Failure::new(

@@ -258,6 +258,7 @@ fn instance_spec(config: &ServerConfig, key: &Key, folder: Option<&Path>) -> Ins
     });
     InstanceSpec {
         name: config.name.clone(),
+        origin: config.origin(),
         spawn,
         start_timeout: config.start_timeout,
         health: config.health,

@@ -88,6 +88,7 @@ impl Server {
             calls: AtomicU64::new(0),
             timings: Timings::new(),
         });
+        server.log.hide(server.config().secrets());
         if server.config().sharing == Sharing::Shared {
             let group = Group::new(&server, &Key::SHARED, None);
             server.groups.write().insert(Key::SHARED, group);
@@ -421,6 +422,7 @@ impl Server {
     pub(super) async fn reconfigure(&self, config: &ServerConfig) -> bool {
         let before = self.config();
         *self.config.write() = Arc::new(config.clone());
+        self.log.hide(config.secrets());
         let replace = before.spawn_spec() != config.spawn_spec();
         if replace {
             // Another program: what the old one asked says nothing about it.

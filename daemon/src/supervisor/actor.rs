@@ -1,6 +1,7 @@
 //! Carries out what the machine decides: one task for each instance.
 
 use super::{
+    diagnose,
     health::{Probe, Verdict},
     instance::{Common, InstanceSpec, Request},
     limiter::Turn,
@@ -9,7 +10,6 @@ use super::{
     running::{Demands, News, Running, Welcome},
     status::{PastFailure, Status},
 };
-use crate::process::SpawnError;
 use nexus_proto::reason::{Failure, Reason};
 use parking_lot::Mutex;
 use std::{
@@ -400,8 +400,8 @@ impl Actor {
             .common
             .log
             .tail_of(self.source(generation), STDERR_LINES);
+        let failure = diagnose::ended(&self.spec, failure, exit, &stderr);
         Arc::new(failure.with(|details| {
-            details.server = Some(self.spec.name.clone());
             details.exit = Some(exit.to_owned());
             details.stderr = stderr;
         }))
@@ -543,7 +543,7 @@ impl Actor {
                 continue;
             }
             warn!(server = self.spec.name, %error, "cannot start");
-            let mut failure = spawn_failure(&self.spec, &error);
+            let mut failure = diagnose::not_started(&self.spec, &error);
             self.because(&failure.message);
             let event = if error.is_no_room() {
                 let pause = self.common.limiter.no_room();
@@ -605,25 +605,6 @@ fn sweep(server: &str, running: &Running) {
             info!(server, strays, "ended what it had left behind");
         }
     });
-}
-
-fn spawn_failure(spec: &InstanceSpec, error: &SpawnError) -> Failure {
-    let reason = if error.is_not_found() {
-        Reason::CommandNotFound
-    } else {
-        Reason::SpawnFailed
-    };
-    Failure::new(reason, error.to_string()).with(|details| {
-        details.server = Some(spec.name.clone());
-        details.hint = match error {
-            SpawnError::NotOnPath { command, .. } => Some(format!(
-                "install {command:?}, or write its full path in the config; \
-                 `which {command}` in your shell tells where it is"
-            )),
-            SpawnError::NotExecutable(path) => Some(format!("chmod +x {}", path.display())),
-            _ => None,
-        };
-    })
 }
 
 async fn exited(running: &mut Option<Running>) -> io::Result<ExitStatus> {

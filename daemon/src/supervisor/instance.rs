@@ -30,6 +30,8 @@ use tracing::error;
 pub struct InstanceSpec {
     /// The server's name, for logs and errors.
     pub name: String,
+    /// Where it is configured, for errors.
+    pub origin: Option<String>,
     /// What is to be run.
     pub spawn: SpawnSpec,
     /// How long the handshake may take.
@@ -179,6 +181,7 @@ mod tests {
 
     fn instance() -> Instance {
         let spec = InstanceSpec {
+            origin: None,
             name: "t".into(),
             spawn: SpawnSpec {
                 command: "/bin/sh".into(),

@@ -4,8 +4,8 @@
 pub mod file;
 
 use file::LogFile;
-use parking_lot::Mutex;
-use std::{collections::VecDeque, sync::Arc, time::SystemTime};
+use parking_lot::{Mutex, RwLock};
+use std::{collections::VecDeque, fmt, sync::Arc, time::SystemTime};
 use tokio::sync::broadcast;
 
 /// How much is kept of one server.
@@ -45,8 +45,19 @@ pub struct LogLine {
 /// The last lines of one server.
 #[derive(Debug)]
 pub struct LogRing {
+    secrets: RwLock<Secrets>,
     kept: Mutex<Kept>,
     file: Option<LogFile>,
+}
+
+/// What is never to be seen, not even in a `Debug`.
+#[derive(Default)]
+struct Secrets(Vec<String>);
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
 }
 
 #[derive(Debug)]
@@ -62,12 +73,18 @@ impl LogRing {
     pub fn new(file: Option<LogFile>) -> Self {
         Self {
             file,
+            secrets: RwLock::default(),
             kept: Mutex::new(Kept {
                 lines: VecDeque::new(),
                 bytes: 0,
                 followers: None,
             }),
         }
+    }
+
+    /// What is never to be seen in it.
+    pub fn hide(&self, secrets: Vec<String>) {
+        *self.secrets.write() = Secrets(secrets);
     }
 
     /// Adds a line, and forgets the oldest ones if there are too many.
@@ -80,7 +97,12 @@ impl LogRing {
         self.add(source, text, true);
     }
 
-    fn add(&self, source: Source, text: String, for_clients: bool) {
+    fn add(&self, source: Source, mut text: String, for_clients: bool) {
+        for secret in &self.secrets.read().0 {
+            if text.contains(secret.as_str()) {
+                text = text.replace(secret.as_str(), "***");
+            }
+        }
         let line = Arc::new(LogLine {
             text,
             at: SystemTime::now(),
@@ -141,6 +163,15 @@ mod tests {
             instance: 1,
             generation,
         }
+    }
+
+    #[test]
+    fn what_is_secret_is_not_kept() {
+        let ring = LogRing::new(None);
+        ring.hide(vec!["hunter2-secret".into()]);
+        ring.push(source(1), "token=hunter2-secret;".into());
+        assert_eq!(ring.tail_of(source(1), 1), ["token=***;"]);
+        assert!(!format!("{ring:?}").contains("hunter2"));
     }
 
     #[test]
