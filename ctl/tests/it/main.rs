@@ -9,6 +9,8 @@ mod config;
 #[cfg(unix)]
 mod diagnoses;
 #[cfg(unix)]
+mod mcp;
+#[cfg(unix)]
 mod no_daemon;
 #[cfg(unix)]
 mod offers;

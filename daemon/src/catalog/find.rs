@@ -104,7 +104,7 @@ impl Catalog {
                 })),
                 // One that keeps ending, or would have to be woken for it, is not worth the wait; nor is
                 // any for a name that says which server is meant.
-                None if !is_dotted && matches!(server.readiness_for(caller), Readiness::Wait) => {
+                None if !is_dotted && is_coming(&server.readiness_for(caller)) => {
                     unlisted.get_or_insert_with(|| Arc::clone(server));
                 }
                 None => {}
@@ -156,6 +156,11 @@ impl Catalog {
             details.hint = Some(format!("`nexusctl {command}` lists the {noun}s there are"));
         })
     }
+}
+
+/// Whether the lists of a server will be known soon, without anybody having to wake it.
+pub(super) fn is_coming(readiness: &Readiness) -> bool {
+    matches!(readiness, Readiness::Wait | Readiness::Ready(_))
 }
 
 fn no_such_item<T: Item>(

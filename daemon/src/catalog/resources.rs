@@ -1,11 +1,10 @@
 //! Which server a resource is read from.
 
-use super::{Catalog, Named, NotFound};
+use super::{Catalog, Named, NotFound, find::is_coming};
 use crate::{
     mcp::lists::Kind,
     nearest::nearest,
     pool::{Server, check_length, key::Caller},
-    supervisor::status::Readiness,
 };
 use nexus_proto::reason::{Failure, Reason};
 use std::sync::Arc;
@@ -38,7 +37,8 @@ impl Catalog {
         let is_left_out = |server: &Arc<Server>| without.iter().any(|out| Arc::ptr_eq(out, server));
         for server in servers.values().filter(|server| !is_left_out(server)) {
             let Some(list) = server.list_for(caller, kind) else {
-                if matches!(server.readiness_for(caller), Readiness::Wait) {
+                // One that runs tells it soon: its tools come first.
+                if is_coming(&server.readiness_for(caller)) {
                     return Err(NotFound::AskLater(Arc::clone(server), Named::No));
                 }
                 continue;

@@ -106,6 +106,12 @@ impl Daemon {
         Run::of(&mut self.ctl(args))
     }
 
+    /// Ends it without asking.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// Waits until the daemon has ended by itself, and says whether that went well.
     pub(crate) fn wait(&mut self) -> bool {
         self.child.wait().unwrap().success()
