@@ -1,7 +1,8 @@
 //! Messages to a server or a client, put together from text that is JSON already. Pure.
 
-use super::{envelope::RpcError, level::Level, revision::Revision};
+use super::{envelope::RpcError, revision::Revision};
 use bytes::{BufMut as _, Bytes, BytesMut};
+use nexus_proto::level::LogLevel;
 use serde::Serialize;
 
 /// Who we are, as servers are told it: a JSON object.
@@ -45,7 +46,7 @@ pub struct Modern<'a> {
     /// What the caller can be asked: a JSON object.
     pub capabilities: &'a [u8],
     /// The least urgent log messages that are wanted.
-    pub log_level: Option<Level>,
+    pub log_level: Option<LogLevel>,
 }
 
 /// A request.
@@ -301,7 +302,7 @@ mod tests {
             progress: true,
             modern: Some(Modern {
                 capabilities: b"{\"roots\":{}}",
-                log_level: Some(Level::Notice),
+                log_level: Some(LogLevel::Notice),
             }),
         };
         let ask = Ask {

@@ -12,10 +12,11 @@ use super::{
 };
 use crate::{
     agent::{Agent, Answers},
-    mcp::{level::Level, subscriptions::Subscriptions},
+    mcp::subscriptions::Subscriptions,
     process::SpawnSpec,
 };
 use futures_util::FutureExt as _;
+use nexus_proto::level::LogLevel;
 use parking_lot::Mutex;
 use std::{
     panic::AssertUnwindSafe,
@@ -66,7 +67,7 @@ pub struct Common {
     /// Who wants to know which of its resources change.
     pub subscriptions: Arc<Subscriptions>,
     /// How much it is to log for its client, if anybody has said so.
-    pub level: Arc<Mutex<Option<Level>>>,
+    pub level: Arc<Mutex<Option<LogLevel>>>,
 }
 
 /// A server's process and the actor that keeps it alive.

@@ -344,11 +344,11 @@ async fn a_server_logs_as_much_as_whoever_wants_most() {
             ..Offers::default()
         },
     });
-    connection.set_level(Level::Error);
+    connection.set_level(LogLevel::Error);
     let behalf = OnBehalf {
         agent: Arc::default(),
         events: None,
-        log_level: Some(Level::Debug),
+        log_level: Some(LogLevel::Debug),
     };
     let ask = Ask {
         method: "tools/call",
