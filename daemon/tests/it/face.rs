@@ -456,8 +456,23 @@ async fn one_server_alone_keeps_its_names_and_several_are_told_apart() {
         some.call("two__echo", json!({"message": "x"}))
             .await
             .unwrap();
-        let error = some.call("one__whoami", json!({})).await.unwrap_err();
-        assert_eq!(error["code"], -32602);
+        let hidden = [
+            ("tools/call", json!({"name": "one__whoami"})),
+            ("tools/call", json!({"name": "whoami"})),
+            (
+                "resources/read",
+                json!({"uri": "nexus+one:file:///readme.txt"}),
+            ),
+            ("prompts/get", json!({"name": "one__greeting"})),
+        ];
+        for (method, params) in hidden {
+            let error = some.request(method, params).await.unwrap_err();
+            let is_unknown = error["code"] == -32602 || error["code"] == -32002;
+            assert!(is_unknown && !error.to_string().contains("One"), "{error}");
+        }
+        let both = json!({"uri": "file:///readme.txt"});
+        let read = some.request("resources/read", both).await.unwrap();
+        assert_eq!(read["contents"][0]["uri"], "file:///readme.txt");
     }
 }
 
@@ -494,6 +509,11 @@ async fn nonsense_gets_an_error_and_disturbs_nobody() {
         assert_eq!(error["error"]["code"], code, "{line}: {error}");
     }
     assert_eq!(mcp.text("t__echo", json!({"message": "on"})).await, "on");
+    // It can still be asked: a second greeting took nothing away.
+    let asked = mcp
+        .text("t__ask", json!({"kind": "sampling", "text": "why"}))
+        .await;
+    assert!(asked.contains("ann was asked why"), "{asked}");
     let mut early = Mcp::connect(&daemon, "modern", "bob", json!({})).await;
     early.is_modern = false;
     let error = early.request("tools/list", json!({})).await.unwrap_err();

@@ -1,25 +1,20 @@
 //! One MCP client: its requests under way, and what it has said of itself.
 
 use super::{
-    answer,
     methods::{self, Asked},
-    params::{self, Dialect, INVALID_REQUEST, error},
+    params::{self, INVALID_REQUEST, error},
     questions::Session,
     rounds::Rounds,
-    view::View,
 };
 use crate::{
-    agent::{Agent, Refusal},
+    agent::{Agent, Refusal, folder},
     api::Context,
     catalog::Catalog,
     mcp::{
         envelope::{self, EnvelopeError, Incoming, RpcError},
         outgoing,
     },
-    pool::{
-        Pool,
-        key::{Caller, Credential},
-    },
+    pool::{Pool, Sight, key::Caller},
     router::Router,
 };
 use bytes::Bytes;
@@ -52,6 +47,11 @@ impl Out {
     /// Sends what must not be lost. False when nobody is there any more.
     pub async fn send(&self, message: Bytes) -> bool {
         self.0.send(message).await.is_ok()
+    }
+
+    /// Waits for room for one message. `None` when nobody is there any more.
+    async fn room(&self) -> Option<mpsc::Permit<'_, Bytes>> {
+        self.0.reserve().await.ok()
     }
 
     /// Sends what may be lost on a client that does not read.
@@ -88,9 +88,8 @@ pub struct Client {
     agent: Arc<Agent>,
     /// Where goes what belongs to no request.
     out: Out,
-    view: RwLock<View>,
+    sight: RwLock<Arc<Sight>>,
     project: RwLock<Option<PathBuf>>,
-    credential: Option<Credential>,
     /// Set by `initialize`.
     session: OnceLock<Session>,
     requests: Mutex<HashMap<Bytes, Running>>,
@@ -113,9 +112,8 @@ impl Client {
             context,
             agent,
             out,
-            view: RwLock::default(),
+            sight: RwLock::default(),
             project: RwLock::default(),
-            credential: None,
             session: OnceLock::new(),
             requests: Mutex::default(),
             ended: Notify::new(),
@@ -207,10 +205,6 @@ impl Client {
         &self.out
     }
 
-    pub(super) fn view(&self) -> View {
-        self.view.read().clone()
-    }
-
     /// It has introduced itself. False when it had before.
     pub(super) fn open_session(&self, session: Session) -> bool {
         self.session.set(session).is_ok()
@@ -220,7 +214,7 @@ impl Client {
     pub(super) fn caller(&self) -> Caller {
         Caller {
             project: self.project.read().clone(),
-            credential: self.credential.clone(),
+            sight: Arc::clone(&self.sight.read()),
             ..Caller::of(Arc::clone(&self.agent))
         }
     }
@@ -250,16 +244,18 @@ impl Client {
         }
         let (client, out, own) = (Arc::clone(self), out.clone(), id.clone());
         let task = tokio::spawn(async move {
-            let answer = client.answer(&own, &method, &params, &out).await;
-            if client.requests.lock().get(&own).is_none() {
-                return; // cancelled at the last moment
-            }
-            let answer = match answer {
+            let answer = match client.answer(&own, &method, &params, &out).await {
                 Ok(result) => outgoing::response(&own, &result),
                 Err(error) => outgoing::error_response(&own, &error),
             };
-            out.send(answer).await;
-            client.requests.lock().remove(&own);
+            // It counts until there is room for its answer. Whoever has the answer may use the id again.
+            let room = out.room().await;
+            let was_there = client.requests.lock().remove(&own).is_some();
+            if let Some(room) = room
+                && was_there
+            {
+                room.send(answer);
+            }
             client.ended.notify_waiters();
         });
         if let Some(running) = self.requests.lock().get_mut(&id) {
@@ -301,12 +297,10 @@ impl Client {
 
     fn hello(&self, params: &[u8]) {
         let hello: Hello = serde_json::from_slice(params).unwrap_or_default();
-        let project = hello.project.filter(|path| path.is_absolute());
+        let project = hello.project.as_deref().and_then(folder);
         self.agent.note_project(&project);
         *self.project.write() = project;
-        *self.view.write() = View {
-            only: hello.servers,
-        };
+        *self.sight.write() = Arc::new(Sight::of(hello.servers));
     }
 
     fn cancel(&self, params: &[u8]) {
@@ -323,6 +317,7 @@ impl Client {
         if let Some(task) = running.and_then(|running| running.task) {
             task.abort();
         }
+        self.ended.notify_waiters();
     }
 
     /// An answer to a question of ours.
@@ -334,11 +329,6 @@ impl Client {
             };
             session.attachment.answered(id, outcome.map_err(refused));
         }
-    }
-
-    /// What a failure comes to in the era of a request.
-    pub(super) fn refusal(failure: &nexus_proto::reason::Failure, dialect: Dialect) -> RpcError {
-        answer::refusal(failure, dialect)
     }
 }
 

@@ -19,13 +19,13 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Begins it: from now on the client can be asked.
+    /// Begins it: from now on the client can be asked. False when it had begun before.
     pub(super) fn begin(
         client: &Arc<Client>,
         name: String,
         version: String,
         answers: Answers,
-    ) -> Self {
+    ) -> bool {
         let (to, questions) = mpsc::channel(WAITING);
         let hello = Hello {
             name,
@@ -34,10 +34,16 @@ impl Session {
             roots: None,
         };
         let attachment = Attachment::new(hello, to);
-        client.agent().attach(Arc::clone(&attachment));
+        let session = Self {
+            attachment: Arc::clone(&attachment),
+        };
+        if !client.open_session(session) {
+            return false;
+        }
+        client.agent().attach(attachment);
         let asking = tokio::spawn(ask(questions, client.out().clone()));
         client.keep(asking.abort_handle());
-        Self { attachment }
+        true
     }
 }
 

@@ -5,6 +5,7 @@ use super::{
     client::{Client, Out},
     methods::{Asked, required},
     params::{INVALID_PARAMS, error},
+    view::View,
 };
 use crate::{
     catalog::Changed,
@@ -56,11 +57,10 @@ async fn watch_lists(
         .map(|id| belonging(&id, None))
         .unwrap_or_default();
     loop {
-        let Some(here) = client.upgrade() else { return };
-        let (view, caller) = (here.view(), here.caller());
-        drop(here);
-        let kinds = changed.next(&caller, |server| view.shows(server)).await;
-        let Some(lists) = kinds else { return };
+        let caller = || client.upgrade().map(|client| client.caller());
+        let Some(lists) = changed.next(caller).await else {
+            return;
+        };
         let kinds = lists.into_iter().map(|(_, kind)| kind);
         let mut methods: Vec<_> = kinds.filter(|&k| wants(k)).map(list_changed).collect();
         methods.sort_unstable();
@@ -117,7 +117,7 @@ pub(super) async fn subscribe(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
             }
             Ok(answer::nothing(asked.dialect))
         }
-        Ok(Err(failure)) => Err(Client::refusal(&failure, asked.dialect)),
+        Ok(Err(failure)) => Err(answer::refusal(&failure, asked.dialect)),
         Err(_) => Err(error(-32603, "the subscription has ended")),
     }
 }
@@ -153,8 +153,8 @@ async fn follow(
 ) {
     let mut go = go;
     let Some(here) = client.upgrade() else { return };
-    let (server, own) = here.view().resource(&uri, here.pool());
     let (caller, router) = (here.caller(), Arc::clone(here.router()));
+    let (server, own) = View::of(&caller).resource(Kind::Resources, &uri, here.catalog());
     drop(here);
     let mut established = Some(established);
     let mut say = |outcome| {
