@@ -6,7 +6,7 @@ use crate::{
     args::Args,
     catalog::Catalog,
     config::{Config, watch::FileWatch},
-    face::door,
+    face::{door, http},
     platform::{
         self, Wish,
         manager::{self, Notice},
@@ -114,7 +114,9 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
     tell_all(&config.diagnoses);
     // Before the door opens: nobody is to see servers that are not even being started.
     pool.apply(&config).await;
-    let door = tokio::spawn(door::serve(listener, routes, Arc::clone(&context)));
+    let http = http::Face::new(Arc::clone(&context));
+    let door = door::serve(listener, routes, Arc::clone(&context), Arc::clone(&http));
+    let door = tokio::spawn(door);
     info!(
         pid = std::process::id(),
         endpoint = %endpoint,

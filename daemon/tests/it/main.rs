@@ -12,6 +12,7 @@ mod faults;
 mod fidelity;
 mod health;
 mod lifecycle;
+mod mcp_client;
 mod offers;
 mod orphans;
 mod pool;
