@@ -206,7 +206,7 @@ impl Face {
         self.context.agents.add(&agent);
         let (out, from) = Out::new(WAITING);
         let rounds = Some(Arc::clone(&self.rounds));
-        let client = Client::new(Arc::clone(&self.context), agent, out.clone(), rounds);
+        let client = Client::arrive(Arc::clone(&self.context), agent, out.clone(), rounds);
         client.introduce(introduction);
         client.receive(message, &out).await;
         let accepts = headers::accepts(headers);

@@ -48,7 +48,7 @@ where
 {
     let (reader, writer) = tokio::io::split(stream);
     let (out, from) = Out::new(WAITING);
-    let client = Client::new(Arc::clone(context), agent, out.clone(), None);
+    let client = Client::arrive(Arc::clone(context), agent, out.clone(), None);
     let mut writing = std::pin::pin!(write(writer, from));
     let read_all = async {
         read(reader, &client, &out).await?;

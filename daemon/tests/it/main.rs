@@ -11,6 +11,7 @@ mod face;
 mod faults;
 mod fidelity;
 mod health;
+mod http_door;
 mod lifecycle;
 mod mcp_client;
 mod offers;

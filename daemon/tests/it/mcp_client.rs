@@ -215,7 +215,7 @@ impl Mcp {
     }
 
     pub(crate) async fn begin(&mut self, method: &str, mut params: Value) -> u64 {
-        self.last += 1;
+        self.last = self.last.wrapping_add(1);
         if self.is_modern {
             let meta = &mut params["_meta"];
             meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
@@ -323,6 +323,21 @@ impl Mcp {
             assert!(message.get("id").is_none(), "{message}");
             self.news.push_back(message);
         }
+    }
+
+    /// A request with id 0: its result, and all news of progress before it.
+    pub(crate) async fn request_as_zero(
+        &mut self,
+        method: &str,
+        params: Value,
+    ) -> (Value, Vec<Value>) {
+        self.last = u64::MAX;
+        let id = self.begin(method, params).await;
+        assert_eq!(id, 0);
+        let result = self.answer(id).await.unwrap();
+        let news = std::mem::take(&mut self.news).into_iter();
+        let progress = news.filter(|news| news["method"] == "notifications/progress");
+        (result, progress.collect())
     }
 
     /// Waits until the other side has closed the connection.

@@ -105,7 +105,7 @@ impl Session {
         let agent = Arc::new(Agent::new(pid));
         context.agents.add(&agent);
         let (out, from) = Out::new(WAITING);
-        let client = Client::new(Arc::clone(context), Arc::clone(&agent), out, None);
+        let client = Client::arrive(Arc::clone(context), Arc::clone(&agent), out, None);
         client.introduce(introduction);
         let streams = Arc::new(Streams::default());
         let pump = tokio::spawn(pump(from, Arc::clone(&streams)));

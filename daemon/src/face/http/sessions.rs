@@ -8,6 +8,7 @@ use crate::{api::Context, face::mcp::Introduction};
 use http::StatusCode;
 use parking_lot::Mutex;
 use std::{
+    cmp::Reverse,
     collections::{HashMap, VecDeque},
     sync::Arc,
     time::Duration,
@@ -107,7 +108,7 @@ impl All {
             .iter()
             .filter_map(|(id, session)| Some((session.idle()?, id.clone())))
             .collect();
-        idle.sort_by(|a, b| b.0.cmp(&a.0));
+        idle.sort_by_key(|(idle, _)| Reverse(*idle));
         let too_many = (self.sessions.len() + 1).saturating_sub(MAX);
         if too_many > idle.len() {
             let text = format!("there are {MAX} sessions, and all are in use");

@@ -1,7 +1,7 @@
 //! HTTP on a loopback address, where it is wanted.
 
 use super::{Face, Way, token::Token};
-use crate::agent::Agent;
+use crate::{agent::Agent, api::HttpDoor};
 use std::{io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, sync::Semaphore, time::sleep};
 use tracing::{debug, warn};
@@ -33,10 +33,11 @@ pub enum BindError {
 pub struct Loopback {
     listener: TcpListener,
     token: Arc<Token>,
+    door: HttpDoor,
 }
 
 impl Loopback {
-    /// Listens on an address. The token is in a file of this folder.
+    /// Listens on an address. The token is in this file, or is put there.
     pub async fn bind(address: SocketAddr, token_file: &Path) -> Result<Self, BindError> {
         if !address.ip().is_loopback() {
             return Err(BindError::NotLoopback(address));
@@ -45,18 +46,22 @@ impl Loopback {
             file: token_file.to_owned(),
             source,
         })?;
-        let listener = TcpListener::bind(address)
-            .await
-            .map_err(|source| BindError::Bind(address, source))?;
+        let cannot = |source| BindError::Bind(address, source);
+        let listener = TcpListener::bind(address).await.map_err(cannot)?;
+        let door = HttpDoor {
+            address: listener.local_addr().map_err(cannot)?,
+            token_file: token_file.to_owned(),
+        };
         Ok(Self {
             listener,
             token: Arc::new(token),
+            door,
         })
     }
 
-    /// Where it listens.
-    pub fn address(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
+    /// Where it listens, and where the token is.
+    pub fn door(&self) -> HttpDoor {
+        self.door.clone()
     }
 
     /// Lets clients in until it is dropped.

@@ -28,7 +28,10 @@ impl Token {
     /// The one in this file; a new one if there is no file.
     pub fn of_file(path: &Path) -> io::Result<Self> {
         match fs::read_to_string(path) {
-            Ok(text) if text.trim().len() >= LENGTH => return Ok(Self(text.trim().to_owned())),
+            Ok(text) if text.trim().len() >= LENGTH && is_private(path)? => {
+                return Ok(Self(text.trim().to_owned()));
+            }
+            // Too short, or others may have read it.
             Ok(_) => fs::remove_file(path)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
@@ -60,6 +63,18 @@ impl Token {
     }
 }
 
+#[cfg(unix)]
+fn is_private(path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::PermissionsExt as _;
+    Ok(fs::metadata(path)?.permissions().mode() & 0o077 == 0)
+}
+
+/// Folders of a user are private there.
+#[cfg(not(unix))]
+fn is_private(_path: &Path) -> io::Result<bool> {
+    Ok(true)
+}
+
 impl Default for Token {
     fn default() -> Self {
         Self::new()
@@ -83,6 +98,9 @@ mod tests {
             use std::os::unix::fs::PermissionsExt as _;
             let mode = fs::metadata(&path).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
+            // One that others could read is no secret any more.
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+            assert!(Token::of_file(&path).unwrap() != token);
         }
         fs::write(&path, "short").unwrap();
         assert!(Token::of_file(&path).unwrap() != token);

@@ -92,7 +92,7 @@ pub struct Client {
 
 impl Client {
     /// A client that has just come. `rounds`: those that it shares with others.
-    pub fn new(
+    pub fn arrive(
         context: Arc<Context>,
         agent: Arc<Agent>,
         out: Out,
