@@ -1,6 +1,7 @@
 //! What all servers have, under one set of names.
 
 mod find;
+mod headers;
 mod names;
 mod prompt;
 mod resources;

@@ -5,7 +5,8 @@ pub mod watch;
 
 use crate::{
     process::{SpawnSpec, environment},
-    supervisor::health::HealthPolicy,
+    supervisor::{Target, health::HealthPolicy},
+    transport::http::spec::HttpSpec,
 };
 use nexus_proto::name::{Slug, unique_slugs};
 use serde::{Deserialize, Serialize};
@@ -56,8 +57,10 @@ pub struct ServerConfig {
     pub slug: Slug,
     /// The file it came from.
     pub source: Option<PathBuf>,
-    /// The program.
+    /// The program; empty for a server that is reached over HTTP.
     pub command: String,
+    /// How it is reached, if not by running a program.
+    pub http: Option<HttpSpec>,
     /// Its arguments.
     pub args: Vec<String>,
     /// Variables that it gets.
@@ -186,7 +189,7 @@ impl Config {
                     .map(|name| (name.clone(), json!("***")))
                     .collect::<serde_json::Map<_, _>>()
             };
-            let value = json!({
+            let mut value = json!({
                 "command": server.command,
                 "args": server.args,
                 "env": hidden(&server.env),
@@ -209,6 +212,21 @@ impl Config {
                 "fail_if_no_tools": server.fail_if_no_tools,
                 "source": server.source,
             });
+            if let (Some(http), Some(value)) = (&server.http, value.as_object_mut()) {
+                for of_programs in ["command", "args", "env", "env_passthrough", "cwd"] {
+                    value.remove(of_programs);
+                }
+                let names = http
+                    .headers
+                    .iter()
+                    .map(|(name, _)| (name.clone(), json!("***")));
+                value.insert("url".to_owned(), json!(http.url.to_string()));
+                value.insert("type".to_owned(), json!(http.transport()));
+                let names: serde_json::Map<_, _> = names.collect();
+                value.insert("headers".to_owned(), json!(names));
+                value.insert("forward_auth".to_owned(), json!(http.forward_auth));
+                value.insert("verify".to_owned(), json!(http.tls.verify));
+            }
             (server.name.clone(), value)
         });
         json!({ "mcpServers": servers.collect::<serde_json::Map<_, _>>() })
@@ -222,6 +240,7 @@ impl ServerConfig {
             slug: Slug::of(name),
             source: None,
             command,
+            http: None,
             args: Vec::new(),
             env: BTreeMap::new(),
             env_passthrough: Vec::new(),
@@ -266,13 +285,36 @@ impl ServerConfig {
             add(name.as_bytes());
             add(value.unwrap_or_default().as_encoded_bytes());
         }
+        if let Some(http) = &self.http {
+            add(http.url.origin().as_bytes());
+            add(http.url.path.as_bytes());
+            let shown = [&http.url.user, &http.bearer];
+            let shown = shown.into_iter().flatten().map(|shown| ("", shown));
+            let headers = http.headers.iter().map(|(name, value)| (&**name, value));
+            for (name, value) in headers.chain(shown) {
+                add(name.as_bytes());
+                add(value.expose().as_bytes());
+            }
+        }
         add(secret);
         let hex = |byte: &u8| format!("{byte:02x}");
         hash.finalize()[..16].iter().map(hex).collect()
     }
 
-    /// What is to be run.
-    pub fn spawn_spec(&self) -> SpawnSpec {
+    /// How it is reached, in a word.
+    pub fn transport(&self) -> &'static str {
+        self.http.as_ref().map_or("stdio", HttpSpec::transport)
+    }
+
+    /// What is to be run, or reached.
+    pub fn target(&self) -> Target {
+        match &self.http {
+            Some(http) => Target::Http(Box::new(http.clone())),
+            None => Target::Process(self.spawn_spec()),
+        }
+    }
+
+    fn spawn_spec(&self) -> SpawnSpec {
         SpawnSpec {
             command: self.command.clone(),
             args: self.args.clone(),

@@ -45,9 +45,7 @@ const EX_USAGE: u8 = 2;
 /// Does what the command line says.
 pub fn start(args: &Args) -> ExitCode {
     let internal = match &args.internal {
-        Some(Internal::DemoServer { options }) => {
-            Some(nexus_test_server::run_stdio(options.clone()))
-        }
+        Some(Internal::DemoServer { options }) => Some(nexus_test_server::run(options.clone())),
         #[cfg(unix)]
         Some(Internal::Guardian { cookie }) => Some(process::guardian::run(cookie)),
         None => None,

@@ -1,7 +1,10 @@
 //! Reads `mcp.json`, as agents write it.
 
 use super::{Config, ServerConfig, Sharing, Start, name_servers};
-use crate::supervisor::health::HealthPolicy;
+use crate::{
+    supervisor::health::HealthPolicy,
+    transport::http::spec::{Endpoint, HttpSpec, Kind, Secret, TlsSpec, TlsVersion},
+};
 use serde::Deserialize;
 use serde_json::Value;
 use std::{
@@ -14,8 +17,6 @@ use std::{
 
 /// Keys that other agents write and that mean nothing here.
 const FOREIGN_KEYS: &[&str] = &[
-    "type",
-    "transport",
     "description",
     "autoApprove",
     "alwaysAllow",
@@ -115,6 +116,15 @@ struct Entry {
     cwd: Option<PathBuf>,
     #[serde(alias = "httpUrl", alias = "serverUrl")]
     url: Option<String>,
+    #[serde(rename = "type", alias = "transport")]
+    kind: Option<String>,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    bearer: Option<String>,
+    #[serde(default, alias = "forward_auth")]
+    forward_auth: bool,
+    tls: Option<TlsEntry>,
+    proxy: Option<String>,
     timeout: Option<f64>,
     #[serde(alias = "start_timeout")]
     start_timeout: Option<f64>,
@@ -141,6 +151,17 @@ struct Entry {
     fail_if_no_tools: bool,
     #[serde(flatten)]
     unknown: BTreeMap<String, Value>,
+}
+
+/// How an HTTP server is told from others.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct TlsEntry {
+    ca: Option<PathBuf>,
+    cert: Option<PathBuf>,
+    key: Option<PathBuf>,
+    min_version: Option<String>,
+    verify: Option<bool>,
 }
 
 /// `false` switches it off.
@@ -197,12 +218,6 @@ fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
             continue;
         }
         config.warnings.extend(unknown_keys(&name, &entry));
-        if entry.command.is_none() && entry.url.is_some() {
-            config.warnings.push(format!(
-                "server {name:?} is reached over HTTP, which this version of Nexus cannot do: left out"
-            ));
-            continue;
-        }
         config.servers.push(server(path, &name, entry)?);
     }
     name_servers(&mut config.servers);
@@ -216,14 +231,19 @@ fn server(path: &Path, name: &str, entry: Entry) -> Result<ServerConfig, ConfigE
         problem: problem.to_owned(),
         hint: hint.to_owned(),
     };
+    let http = http(path, &entry).map_err(|(problem, hint)| wrong(&problem, hint))?;
     let mut words = match entry.command {
         Some(CommandLine::Program(program)) => vec![program],
         Some(CommandLine::All(words)) => words,
         None => vec![],
     };
-    if words
-        .first()
-        .is_none_or(|program| program.trim().is_empty())
+    if http.is_some() {
+        words = vec![String::new()];
+    }
+    if http.is_none()
+        && words
+            .first()
+            .is_none_or(|program| program.trim().is_empty())
     {
         return Err(wrong(
             "it has no command",
@@ -288,10 +308,16 @@ fn server(path: &Path, name: &str, entry: Entry) -> Result<ServerConfig, ConfigE
         None | Some(0.0) => None,
         given => Some(seconds("idle_stop", given, Duration::ZERO)?),
     };
+    let sharing = match &http {
+        // What one caller shows is not for another.
+        Some(http) if http.forward_auth => Sharing::PerCredential,
+        _ => entry.sharing,
+    };
     Ok(ServerConfig {
         start,
         idle_stop,
-        sharing: entry.sharing,
+        sharing,
+        http,
         replicas,
         max_in_flight: entry.max_in_flight,
         max_queue: entry
@@ -316,6 +342,58 @@ fn server(path: &Path, name: &str, entry: Entry) -> Result<ServerConfig, ConfigE
     })
 }
 
+/// How a server is reached that has a URL and no command; else `None`.
+fn http(path: &Path, entry: &Entry) -> Result<Option<HttpSpec>, (String, &'static str)> {
+    let (None, Some(url)) = (&entry.command, &entry.url) else {
+        return Ok(None);
+    };
+    let place = |key: &str, url: &str| {
+        Endpoint::parse(url).map_err(|error| {
+            let problem = format!("its {key:?} cannot be used: {error}");
+            (problem, "write it as \"https://example.com/mcp\"")
+        })
+    };
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let file = |file: &Option<PathBuf>| file.as_ref().map(|file| folder.join(file));
+    let tls = match &entry.tls {
+        None => TlsSpec::default(),
+        Some(tls) => TlsSpec {
+            ca: file(&tls.ca),
+            cert: file(&tls.cert),
+            key: file(&tls.key),
+            min_version: match tls.min_version.as_deref() {
+                None | Some("1.2") => TlsVersion::V1_2,
+                Some("1.3") => TlsVersion::V1_3,
+                Some(other) => {
+                    let problem = format!("its TLS \"min_version\" is {other:?}");
+                    return Err((problem, "write \"1.2\" or \"1.3\""));
+                }
+            },
+            verify: tls.verify.unwrap_or(true),
+        },
+    };
+    let kind = match entry.kind.as_deref() {
+        Some("sse" | "http+sse") => Kind::Sse,
+        Some("http" | "streamable-http" | "streamableHttp") => Kind::Auto,
+        _ => Kind::Auto,
+    };
+    let headers = entry.headers.iter();
+    Ok(Some(HttpSpec {
+        kind,
+        headers: headers
+            .map(|(name, value)| (name.clone(), Secret::new(value)))
+            .collect(),
+        bearer: entry.bearer.as_deref().map(Secret::new),
+        forward_auth: entry.forward_auth,
+        tls,
+        proxy: match &entry.proxy {
+            Some(proxy) => Some(place("proxy", proxy)?),
+            None => None,
+        },
+        ..HttpSpec::new(place("url", url)?)
+    }))
+}
+
 fn unknown_keys(server: &str, entry: &Entry) -> Vec<String> {
     const KNOWN: &[&str] = &[
         "command",
@@ -337,6 +415,11 @@ fn unknown_keys(server: &str, entry: &Entry) -> Vec<String> {
         "trust_hints",
         "fail_if_no_tools",
         "url",
+        "headers",
+        "bearer",
+        "forward_auth",
+        "tls",
+        "proxy",
         "health",
     ];
     let unknown = entry
@@ -449,9 +532,29 @@ mod tests {
     }
 
     #[test]
-    fn an_http_server_is_left_out_with_a_word() {
-        let config = of(r#"{"mcpServers": {"x": {"url": "http://localhost/mcp"}}}"#).unwrap();
-        assert!(config.servers.is_empty() && config.warnings[0].contains("HTTP"));
+    fn an_http_server_is_read_and_what_may_be_secret_of_it_is_not_told() {
+        let config = of(r#"{"mcpServers": {"x": {"type": "sse",
+            "url": "https://me:hunter1@localhost/mcp?key=hunter2", "forward_auth": true,
+            "headers": {"X-Key": "hunter3"}, "bearer": "hunter4",
+            "tls": {"ca": "ca.pem", "min_version": "1.3", "verify": false}}}}"#)
+        .unwrap();
+        let [server] = &config.servers[..] else {
+            panic!("{config:?}")
+        };
+        let http = server.http.as_ref().unwrap();
+        assert_eq!(
+            (server.transport(), server.sharing),
+            ("sse", Sharing::PerCredential)
+        );
+        assert_eq!(http.tls.ca.as_deref(), Some(Path::new("/etc/ca.pem")));
+        let shown = format!("{server:?} {}", config.redacted());
+        assert!(!shown.contains("hunter"), "{shown}");
+        assert!(shown.contains("https://localhost/mcp"), "{shown}");
+        assert_eq!(config.warnings, [""; 0]);
+        for bad in ["ftp://x/", "localhost:8080"] {
+            let error = of(&format!(r#"{{"mcpServers": {{"x": {{"url": "{bad}"}}}}}}"#));
+            assert!(error.unwrap_err().to_string().contains("\"url\""));
+        }
     }
 
     #[test]

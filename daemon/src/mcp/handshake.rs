@@ -13,6 +13,7 @@ use super::{
 };
 use crate::agent::Answers;
 use bytes::Bytes;
+use nexus_proto::reason::Reason;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{sync::Arc, time::Duration};
@@ -24,6 +25,10 @@ const PROBE: Duration = Duration::from_secs(5);
 
 const METHOD_NOT_FOUND: i64 = -32601;
 const UNSUPPORTED_VERSION: i64 = -32022;
+const MODERN_ERRORS: [i64; 2] = [-32020, -32021];
+
+/// How often a list is asked for whose answer broke off.
+const LIST_TRIES: usize = 3;
 
 /// What a server said of itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -113,6 +118,17 @@ pub async fn introduce(
     Ok(info)
 }
 
+/// The same with a legacy server that has forgotten us, while the connection goes on.
+pub async fn introduce_again(connection: &Arc<Connection>, answers: Answers) -> Result<(), String> {
+    let info = initialize(connection, answers).await;
+    let info = info.map_err(|refused| refused.into_error().to_string())?;
+    if connection.terms() != Some(info.terms()) {
+        return Err("it is not the server that it was".to_owned());
+    }
+    connection.notify("notifications/initialized", b"");
+    Ok(())
+}
+
 /// What came of asking a server whether it is modern.
 enum Found {
     /// It is known who it is.
@@ -164,7 +180,15 @@ fn found(answer: Reply) -> Result<Found, HandshakeError> {
         Err(CallError::Rpc(error)) if error.code == UNSUPPORTED_VERSION => {
             by_versions(&supported(&error))
         }
+        // It knows the era, and something else is wrong.
+        Err(CallError::Rpc(error)) if MODERN_ERRORS.contains(&error.code) => {
+            Err(HandshakeError::Call("server/discover", describe(&error)))
+        }
         Err(CallError::Rpc(error)) => Ok(Found::Legacy(describe(&error))),
+        // Whoever has no such page does not know the question; who may not see it, or is ill, says nothing.
+        Err(CallError::Refused(cause)) if cause.reason == Reason::NotSupported => {
+            Ok(Found::Legacy(cause.message.clone()))
+        }
         Err(CallError::Malformed(what)) => Ok(Found::Legacy(what)),
         Err(error) => Err(lost("server/discover", &error)),
     }
@@ -287,10 +311,7 @@ async fn list_pages(
             method: kind.method(),
             params: params.as_slice(),
         };
-        let answer = match connection.ask(&ask) {
-            Ok(waiting) => waiting.await,
-            Err(error) => Err(error),
-        };
+        let answer = ask_again(connection, &ask).await;
         let answer = match answer {
             Ok(answer) => answer,
             // Many servers have resources and know nothing of templates.
@@ -310,6 +331,18 @@ async fn list_pages(
     }
 }
 
+/// Asks something that may be asked again when the answer breaks off.
+async fn ask_again(connection: &Arc<Connection>, ask: &Ask<'_>) -> Reply {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match connection.ask(ask)?.await {
+            Err(CallError::Dropped(_)) if tries < LIST_TRIES => {}
+            answer => return answer,
+        }
+    }
+}
+
 fn lost(method: &'static str, error: &CallError) -> HandshakeError {
     HandshakeError::Call(method, why(error))
 }
@@ -321,7 +354,10 @@ fn describe(error: &RpcError) -> String {
 fn why(error: &CallError) -> String {
     match error {
         CallError::Rpc(error) => describe(error),
-        CallError::NotSent(cause) | CallError::Lost(cause) => cause.message.clone(),
+        CallError::NotSent(cause) | CallError::Lost(cause) | CallError::Refused(cause) => {
+            cause.message.clone()
+        }
+        CallError::Dropped(why) => why.clone(),
         CallError::Overloaded => "too much is waiting to be written".to_owned(),
         CallError::TooLarge(length) => format!("the answer is too large ({length} bytes)"),
         CallError::Malformed(what) => format!("the answer is {what}"),

@@ -405,7 +405,7 @@ impl Server {
     pub(super) async fn reconfigure(&self, config: &ServerConfig) -> bool {
         let before = self.config();
         *self.config.write() = Arc::new(config.clone());
-        let replace = before.spawn_spec() != config.spawn_spec();
+        let replace = before.target() != config.target();
         let shelf = self.surroundings.shelf.as_ref();
         let groups: Vec<_> = self.groups.read().values().cloned().collect();
         for group in groups {

@@ -115,6 +115,7 @@ impl Router {
                 repeatable: tool.repeatable && found.server.config().trust_hints,
                 events: call.events,
                 log_level: call.log_level,
+                headers: tool.headers(&call.arguments),
                 server: found.server,
             };
             job.run(sent).await
@@ -143,6 +144,7 @@ impl Router {
                 repeatable: true,
                 events: None,
                 log_level: None,
+                headers: Vec::new(),
             };
             Ok((job.run(sent).await?, name))
         })
@@ -171,6 +173,7 @@ impl Router {
                 repeatable: true,
                 events: None,
                 log_level: None,
+                headers: Vec::new(),
             };
             job.run(sent).await
         })
@@ -223,6 +226,7 @@ impl Router {
                     repeatable: true,
                     events: None,
                     log_level: None,
+                    headers: Vec::new(),
                 };
                 job.run(sent).await
             },

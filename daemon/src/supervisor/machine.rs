@@ -148,6 +148,7 @@ impl Machine {
             },
             Event::Left(g) if g == self.generation => self.left(now),
             Event::Exited(g) if g == self.generation => self.exited(now),
+            Event::Denied(g) if g == self.generation => self.denied(now),
             Event::Misgreeted(g) if self.is_starting(g) => Some(self.queue()),
             Event::Misgreeted(g) if g == self.generation => self.exited(now),
             // News of an earlier process, or of one that is being ended anyway.
@@ -277,6 +278,14 @@ impl Machine {
         // The next call starts it again.
         self.wanted = false;
         self.state = State::Stopped;
+        None
+    }
+
+    fn denied(&mut self, now: Mono) -> Option<Action> {
+        if self.run(now).is_none() {
+            return self.exited(now);
+        }
+        self.state = State::Failed { since: now };
         None
     }
 

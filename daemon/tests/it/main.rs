@@ -1,6 +1,8 @@
 //! The real daemon with real servers, over its real endpoint.
 #![cfg(unix)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
+// What servers can do is tested once for each way to reach them.
+#![allow(clippy::duplicate_mod)]
 
 mod arrows;
 mod asking;
@@ -13,6 +15,7 @@ mod health;
 mod lifecycle;
 mod offers;
 mod orphans;
+mod over_http;
 mod pool;
 mod processes;
 mod records;

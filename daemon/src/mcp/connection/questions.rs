@@ -88,10 +88,10 @@ impl Connection {
             return self.odd();
         }
         if method == "ping" {
-            return self.send(outgoing::response(&id, b"{}"));
+            return self.respond(outgoing::response(&id, b"{}"));
         }
         if !AGENTS_QUESTIONS.contains(&method.as_str()) {
-            return self.send(outgoing::error_response(&id, -32601, "Method not found"));
+            return self.respond(outgoing::error_response(&id, -32601, "Method not found"));
         }
         if !matches!(self.whose(), Whose::Nobody) {
             self.host.asks.store(true, Ordering::Relaxed);
@@ -105,7 +105,7 @@ impl Connection {
             if open.len() >= MAX_OPEN {
                 drop(open);
                 let message = "too many questions are open";
-                return self.send(outgoing::error_response(&id, -32603, message));
+                return self.respond(outgoing::error_response(&id, -32603, message));
             }
             open.insert(id.clone(), None);
         }
@@ -228,7 +228,7 @@ async fn answer(connection: Arc<Connection>, id: Bytes, method: String, params: 
     if connection.questions.open.lock().remove(&id).is_none() {
         return;
     }
-    connection.send(match answer {
+    connection.respond(match answer {
         Ok(result) => outgoing::response(&id, &result),
         // Nobody said no: the question was not put.
         Err(refusal) if refusal.code == -1 && method == "elicitation/create" => {

@@ -32,6 +32,8 @@ fn call(connection: &Arc<Connection>, events: Option<mpsc::Sender<CallEvent>>) -
         agent: Arc::default(),
         events,
         log_level: None,
+        repeatable: false,
+        headers: Vec::new(),
     };
     let ask = Ask {
         method: "tools/call",

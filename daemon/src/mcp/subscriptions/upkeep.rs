@@ -33,9 +33,14 @@ pub async fn keep_subscribed(
 
 async fn legacy(connection: &Arc<Connection>, offers: Offers, subscriptions: &Subscriptions) {
     let mut changes = subscriptions.watch();
+    let mut renewals = connection.renewals();
     let mut told = BTreeSet::new();
     loop {
         changes.mark_unchanged();
+        if renewals.has_changed().unwrap_or(false) {
+            renewals.mark_unchanged();
+            told.clear();
+        }
         let wanted = subscriptions.wanted();
         for uri in told.difference(&wanted) {
             // Whatever it says, nobody listens any more.
@@ -53,7 +58,14 @@ async fn legacy(connection: &Arc<Connection>, offers: Offers, subscriptions: &Su
             }
         }
         told = wanted;
-        if changes.changed().await.is_err() {
+        let changed = tokio::select! {
+            changed = changes.changed() => changed,
+            renewed = renewals.changed() => {
+                renewals.mark_changed();
+                renewed
+            }
+        };
+        if changed.is_err() {
             return;
         }
     }
