@@ -103,7 +103,7 @@ impl Catalog {
                 })),
                 // One that keeps ending, or would have to be woken for it, is not worth the wait; nor is
                 // any for a name that says which server is meant.
-                None if !is_dotted && matches!(server.readiness_for(caller), Readiness::Wait) => {
+                None if !is_dotted && may_tell(&server.readiness_for(caller)) => {
                     unlisted.get_or_insert_with(|| Arc::clone(server));
                 }
                 None => {}
@@ -188,4 +188,9 @@ fn no_such_item<T: Item>(
             "`nexusctl {command} --server {slug}` lists its {noun}s"
         ));
     })
+}
+
+/// Whether a server whose list is not known is about to tell it: it starts, or has started a moment ago.
+pub(super) fn may_tell(readiness: &Readiness) -> bool {
+    matches!(readiness, Readiness::Wait | Readiness::Ready(_))
 }

@@ -1,11 +1,10 @@
 //! Which server a resource is read from.
 
-use super::{Catalog, Named, NotFound};
+use super::{Catalog, Named, NotFound, find::may_tell};
 use crate::{
     mcp::lists::Kind,
     nearest::nearest,
     pool::{Server, check_length, key::Caller},
-    supervisor::status::Readiness,
 };
 use nexus_proto::reason::{Failure, Reason};
 use std::sync::Arc;
@@ -38,7 +37,7 @@ impl Catalog {
         let is_left_out = |server: &Arc<Server>| without.iter().any(|out| Arc::ptr_eq(out, server));
         for server in servers.values().filter(|server| !is_left_out(server)) {
             let Some(list) = server.list_for(caller, kind) else {
-                if matches!(server.readiness_for(caller), Readiness::Wait) {
+                if may_tell(&server.readiness_for(caller)) {
                     return Err(NotFound::AskLater(Arc::clone(server), Named::No));
                 }
                 continue;

@@ -12,6 +12,7 @@ mod eras;
 mod faults;
 mod fidelity;
 mod health;
+mod http;
 mod lifecycle;
 mod offers;
 mod orphans;

@@ -220,13 +220,15 @@ fn base_headers(spec: &HttpSpec) -> HeaderMap {
     let bearer = bearer.map(|token| format!("Bearer {}", token.expose()));
     let forwarded = spec.forwarded.as_ref();
     let forwarded = forwarded.map(|shown| shown.expose().to_owned());
-    if let Some(shown) = forwarded.or(bearer).or(basic)
-        && let Some(shown) = secret(&shown)
-    {
-        map.insert(header::AUTHORIZATION, shown);
-    } else if spec.forward_auth {
+    let shown = if spec.forward_auth {
         // What is configured is not shown for somebody who shows nothing.
         map.remove(header::AUTHORIZATION);
+        forwarded
+    } else {
+        bearer.or(basic)
+    };
+    if let Some(shown) = shown.and_then(|shown| secret(&shown)) {
+        map.insert(header::AUTHORIZATION, shown);
     }
     let own = concat!("nexus/", env!("CARGO_PKG_VERSION"));
     map.entry(header::USER_AGENT)

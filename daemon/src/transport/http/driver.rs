@@ -30,6 +30,9 @@ const MAX_ACTIVE: usize = 256;
 /// How long saying goodbye may take.
 const FAREWELL: Duration = Duration::from_millis(1500);
 
+/// What is under way when there is a reason to end has so long to come to an end of its own.
+const GRACE: Duration = Duration::from_millis(300);
+
 struct Active {
     task: AbortHandle,
     /// The server may have seen it.
@@ -104,6 +107,7 @@ impl Driver {
             tokio::select! {
                 biased;
                 failure = &mut ended => {
+                    let _ = timeout(GRACE, self.outcomes()).await;
                     self.tasks.shutdown().await;
                     let unseen = self.active.iter().filter(|(_, active)| {
                         active.waited_for && !active.taken.load(Ordering::Relaxed)
@@ -135,6 +139,22 @@ impl Driver {
                     }
                     Some(frame) => self.carry(frame),
                 },
+            }
+        }
+    }
+
+    /// Waits until each request that the server may have seen has its outcome.
+    async fn outcomes(&mut self) {
+        loop {
+            let is_seen = |active: &Active| active.taken.load(Ordering::Relaxed);
+            if !self.active.values().any(is_seen) {
+                return;
+            }
+            // Those that give up do not end, and say so in no other way.
+            match timeout(GRACE / 20, self.tasks.join_next()).await {
+                Ok(Some(Ok(Some(id)))) => drop(self.active.remove(&id)),
+                Ok(None) => return,
+                Ok(Some(_)) | Err(_) => {}
             }
         }
     }

@@ -35,6 +35,11 @@ const MAX_TOLD: usize = 300;
 /// How often a server may say that it has too much to do.
 const MAX_LIMITED: u32 = 5;
 
+/// How many sessions may end under one request before anything was known to be done in them, and how many in
+/// any case: nothing is carried out in a session that is over, so each time it may be sent again.
+const FEW_RENEWALS: u32 = 3;
+const MAX_RENEWALS: u32 = 100;
+
 /// An answer has been read: the rest of its stream may take so long.
 const REST: Duration = Duration::from_millis(500);
 
@@ -52,7 +57,7 @@ pub(super) async fn carry(
     let unseen = || taken.store(false, Ordering::Relaxed);
     let mut tries = 0;
     let mut limits = 0;
-    let mut renewed = false;
+    let mut renewals = 0;
     loop {
         site.may_speak(is_request).await?;
         if !frame.head.modern && !is_greeting(frame) {
@@ -85,6 +90,12 @@ pub(super) async fn carry(
         let code = status.as_u16();
         if !status.is_server_error() {
             site.answered(true, code);
+        }
+        if let Some(session) = &session
+            && status.is_success()
+            && !is_greeting(frame)
+        {
+            site.used(session.number);
         }
         match code {
             200..=299 => return read(site, frame, &place, response).await,
@@ -123,13 +134,13 @@ pub(super) async fn carry(
         }
         let trouble = refused(response).await;
         if let Some(session) = session
-            && !renewed
             && !is_greeting(frame)
+            && (renewals < FEW_RENEWALS || renewals < MAX_RENEWALS && site.was_used(session.number))
             && has_ended(&session, code, &trouble)
         {
             // Whoever does not know the session has not done anything in it.
             unseen();
-            renewed = true;
+            renewals += 1;
             site.renew(session.number).await;
             if is_request {
                 continue;
@@ -202,7 +213,7 @@ async fn read(
         Media::Json => {
             let body = client::whole(body, site.max).await.map_err(broken)?;
             site.peer.receive(Line::Whole(body));
-            let other = Trouble::NotMcp("an answer to something else".to_owned());
+            let other = Trouble::NotMcp("not an answer to it".to_owned());
             site.peer.settle(id, other);
             Ok(())
         }

@@ -52,6 +52,8 @@ impl Drop for Task {
 pub(super) struct Session {
     pub(super) id: Option<HeaderValue>,
     pub(super) number: u64,
+    /// Something has been done in it.
+    pub(super) used: bool,
 }
 
 /// Where messages are posted.
@@ -114,6 +116,18 @@ impl Site {
 
     pub(super) fn session(&self) -> Session {
         self.session.lock().clone()
+    }
+
+    /// Something has been done in a session.
+    pub(super) fn used(&self, number: u64) {
+        let mut session = self.session.lock();
+        session.used |= session.number == number;
+    }
+
+    /// Whether that was so: one that is over was.
+    pub(super) fn was_used(&self, number: u64) -> bool {
+        let session = self.session.lock();
+        session.used || session.number != number
     }
 
     pub(super) fn place(&self) -> Place {
@@ -252,8 +266,10 @@ impl Site {
                 if session.number != number {
                     return;
                 }
-                session.id = None;
-                session.number += 1;
+                *session = Session {
+                    number: number + 1,
+                    ..Session::default()
+                };
             }
             info!(server = %site.spec.url, "has ended the session: begun anew");
             *site.listening.lock() = None;
