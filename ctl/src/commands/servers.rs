@@ -82,10 +82,10 @@ fn table(servers: &[Server], now: SystemTime) -> Table {
     table
 }
 
-/// The process, or how it is reached if it is none of ours; of several the first, and how many more there are.
+/// The process, or where it is reached if it is none of ours; of several the first, and how many more there are.
 fn pids(server: &Server) -> Option<String> {
-    if server.url.is_some() {
-        return Some(server.transport.clone());
+    if let Some(url) = &server.url {
+        return Some(one_line(url));
     }
     let pid = server.pid?;
     let running = server.instances.iter().filter(|other| other.pid.is_some());

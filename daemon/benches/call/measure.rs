@@ -27,7 +27,14 @@ pub(crate) fn run(rounds: usize) {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let kinds = [Kind::Relay, Kind::Tonic, Kind::Nexusd(1), Kind::Nexusd(2)];
+        let kinds = [
+            Kind::Relay,
+            Kind::Tonic,
+            Kind::Nexusd(1),
+            Kind::Nexusd(2),
+            Kind::Http,
+            Kind::NexusdHttp,
+        ];
         let mut all: Vec<Vec<Round>> = vec![Vec::new(); kinds.len()];
         for _ in 0..rounds {
             for (kind, results) in kinds.iter().zip(&mut all) {
@@ -118,6 +125,8 @@ fn print(rounds: usize, medians: &[Round]) {
         "bare tonic",
         "nexusd, gRPC",
         "nexusd --threads 2, gRPC",
+        "HTTP server, directly",
+        "nexusd, HTTP server",
     ];
     for (name, r) in names.iter().zip(medians) {
         let or_dash = |value: f64| match value {
@@ -135,10 +144,10 @@ fn print(rounds: usize, medians: &[Round]) {
             r.memory
         );
     }
-    let [relay, tonic, nexus, ..] = medians else {
+    let [relay, tonic, nexus, _, direct, http] = medians else {
         return;
     };
-    println!("\nratios (bars: one call ≤ 1.0, 16 agents ≥ 0.50)");
+    println!("\nratios (bars: one call ≤ 1.0, 16 agents ≥ 0.50, HTTP ≤ 1.5)");
     println!(
         "  one call    nexusd / (bare tonic + bare relay)   {:.2}",
         nexus.p50 / (tonic.p50 + relay.p50)
@@ -146,5 +155,9 @@ fn print(rounds: usize, medians: &[Round]) {
     println!(
         "  16 agents   nexusd / bare tonic                  {:.2}",
         nexus.rate_16 / tonic.rate_16
+    );
+    println!(
+        "  one call    nexusd, HTTP server / directly       {:.2}",
+        http.p50 / direct.p50
     );
 }

@@ -1,10 +1,15 @@
 //! What is measured: a process with a socket, and clients that call it.
 
-use hyper_util::rt::TokioIo;
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::{
+    client::legacy::{self, connect::HttpConnector},
+    rt::{TokioExecutor, TokioIo},
+};
 use nexus_client::{Arguments, Nexus};
 use nexus_proto::v1::{self, tools_client::ToolsClient};
 use std::{
     fs,
+    io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -26,6 +31,10 @@ pub(crate) enum Kind {
     Tonic,
     /// The daemon in front of the test server, with this many threads.
     Nexusd(u16),
+    /// The test server over HTTP, called directly.
+    Http,
+    /// The daemon in front of the test server over HTTP.
+    NexusdHttp,
 }
 
 /// A process that is measured. It ends with this.
@@ -33,32 +42,77 @@ pub(crate) struct Peer {
     kind: Kind,
     socket: PathBuf,
     child: Child,
+    /// The test server over HTTP.
+    url: String,
+    server: Option<Child>,
+}
+
+/// The HTTP client that the daemon has too.
+type HttpClient = legacy::Client<HttpConnector, Full<bytes::Bytes>>;
+
+/// Starts the test server over HTTP.
+fn serve_http() -> (Child, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nexusd"));
+    command.args(["demo-server", "--http", "0", "--era", "modern"]);
+    let mut child = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let stderr = child.stderr.take().unwrap();
+    BufReader::new(stderr).read_line(&mut line).unwrap();
+    let url = line.trim().strip_prefix("listening on ").unwrap();
+    (child, url.to_owned())
 }
 
 impl Peer {
     pub(crate) async fn start(kind: Kind, home: &Path) -> Self {
         let socket = home.join("s.sock");
+        let is_http = matches!(kind, Kind::Http | Kind::NexusdHttp);
+        let (server, url) = is_http.then(serve_http).unzip();
+        let url = url.unwrap_or_default();
+        if kind == Kind::NexusdHttp {
+            let config = format!("{{\"mcpServers\": {{\"demo\": {{\"url\": \"{url}\"}}}}}}");
+            fs::create_dir_all(home.join("nexus")).unwrap();
+            fs::write(home.join("nexus/mcp.json"), config).unwrap();
+        }
         let itself = std::env::current_exe().unwrap();
         let mut command = match kind {
             Kind::Relay => Command::new(itself),
             Kind::Tonic => Command::new(itself),
-            Kind::Nexusd(_) => Command::new(env!("CARGO_BIN_EXE_nexusd")),
+            Kind::Nexusd(_) | Kind::NexusdHttp => Command::new(env!("CARGO_BIN_EXE_nexusd")),
+            // What is measured is the server itself.
+            Kind::Http => Command::new("true"),
         };
         match kind {
             Kind::Relay => command.arg("relay").arg(&socket),
             Kind::Tonic => command.arg("tonic").arg(&socket),
-            Kind::Nexusd(threads) => command
-                .arg("--socket")
-                .arg(&socket)
-                .args(["--log", "error", "--threads", &threads.to_string()])
-                .env("XDG_CONFIG_HOME", home),
+            Kind::Nexusd(_) | Kind::NexusdHttp => {
+                let threads = match kind {
+                    Kind::Nexusd(threads) => threads,
+                    _ => 1,
+                };
+                command
+                    .arg("--socket")
+                    .arg(&socket)
+                    .args(["--log", "error", "--threads", &threads.to_string()])
+                    .env("XDG_CONFIG_HOME", home)
+                    .env("XDG_STATE_HOME", home)
+            }
+            Kind::Http => &mut command,
         };
         let child = command.stdin(Stdio::null()).spawn().unwrap();
         let peer = Self {
             kind,
             socket,
             child,
+            url,
+            server,
         };
+        if kind == Kind::Http {
+            return peer;
+        }
         while kind != Kind::Relay && UnixStream::connect(&peer.socket).await.is_err() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
@@ -105,7 +159,13 @@ impl Peer {
                     .unwrap();
                 Client::Tonic(ToolsClient::new(channel))
             }
-            Kind::Nexusd(_) => {
+            Kind::Http => {
+                let mut connector = HttpConnector::new();
+                connector.set_nodelay(true);
+                let client = legacy::Client::builder(TokioExecutor::new()).build(connector);
+                Client::Http(client, self.url.parse().unwrap(), 0)
+            }
+            Kind::Nexusd(_) | Kind::NexusdHttp => {
                 let nexus = Nexus::builder()
                     .socket(&self.socket)
                     .connect()
@@ -139,8 +199,13 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        for child in [Some(&mut self.child), self.server.as_mut()]
+            .into_iter()
+            .flatten()
+        {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
@@ -153,6 +218,7 @@ pub(crate) enum Client {
     },
     Tonic(ToolsClient<Channel>),
     Nexus(Nexus),
+    Http(HttpClient, http::Uri, u64),
 }
 
 impl Client {
@@ -175,6 +241,23 @@ impl Client {
                 };
                 let answer = client.call(request).await.unwrap().into_inner();
                 assert_eq!(answer.result, ARGUMENTS);
+            }
+            Self::Http(client, url, id) => {
+                *id += 1;
+                let body = format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{{"message":"hello"}},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
+                );
+                let request = http::Request::post(url.clone())
+                    .header("accept", "application/json, text/event-stream")
+                    .header("content-type", "application/json")
+                    .header("mcp-protocol-version", "2026-07-28")
+                    .header("mcp-method", "tools/call")
+                    .header("mcp-name", "echo")
+                    .body(Full::from(body))
+                    .unwrap();
+                let answer = client.request(request).await.unwrap().into_body();
+                let answer = answer.collect().await.unwrap().to_bytes();
+                assert!(answer.windows(5).any(|w| w == b"hello"));
             }
             Self::Nexus(nexus) => {
                 let arguments = Arguments::from_raw(ARGUMENTS);

@@ -1,6 +1,7 @@
 //! What happens between Nexus and servers that are reached over HTTP, against real sockets.
 
 mod credentials;
+mod everything;
 mod mock;
 mod old;
 mod stress;
@@ -810,4 +811,50 @@ async fn a_session_with_an_odd_name_is_refused() {
     let server = server_when(&nexus, "t", |server| server.last_failure.is_some()).await;
     let message = server.last_failure.unwrap().message;
     assert!(message.contains("session"), "{message}");
+}
+
+/// The test server, with all that it can do wrong over HTTP.
+#[tokio::test]
+async fn faults_of_a_whole_server_are_survived_in_both_eras() {
+    for era in ["legacy", "modern"] {
+        let faults = [
+            "http-session@3",
+            "http-429",
+            "http-503",
+            "http-slow@200",
+            "http-cut",
+        ];
+        for fault in faults {
+            let server = HttpServer::start(&["--era", era, "--fault", fault]);
+            let (_daemon, nexus) = ready(&server.url, trusted()).await;
+            for n in 0..8 {
+                let said = echo(&nexus, &n.to_string()).await;
+                assert_eq!(said.unwrap(), n.to_string(), "{era} {fault}");
+            }
+            let server = nexus.servers().get("t").await.unwrap();
+            assert_eq!(
+                (server.state, server.restarts),
+                (ServerState::Ready, 0),
+                "{era} {fault}"
+            );
+        }
+        for (fault, reason) in [
+            ("http-html", Reason::ProtocolError),
+            ("http-401", Reason::NeedsAuth),
+        ] {
+            let server = HttpServer::start(&["--era", era, "--fault", fault]);
+            let (_daemon, nexus) = ready(&server.url, json!({})).await;
+            let error = echo(&nexus, "x").await.unwrap_err();
+            assert_eq!(error.reason(), Some(reason), "{era} {fault}: {error}");
+        }
+    }
+    let server = HttpServer::start(&["--era", "legacy", "--sse", "--interactive"]);
+    let url = server.url.replace("/mcp", "/sse");
+    let (daemon, nexus) = ready(&url, json!({"type": "sse"})).await;
+    assert_eq!(echo(&nexus, "x").await.unwrap(), "x");
+    let ann = daemon.agent("ann").await;
+    let asked = ann
+        .tools()
+        .call("t.ask", json!({"kind": "sampling", "text": "hello"}));
+    assert!(asked.await.unwrap().text().contains("ann was asked hello"));
 }
