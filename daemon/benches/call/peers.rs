@@ -163,7 +163,7 @@ impl Peer {
                 let mut connector = HttpConnector::new();
                 connector.set_nodelay(true);
                 let client = legacy::Client::builder(TokioExecutor::new()).build(connector);
-                Client::Http(client, self.url.parse().unwrap(), 0)
+                Client::Http(Box::new(client), self.url.parse().unwrap(), 0)
             }
             Kind::Nexusd(_) | Kind::NexusdHttp => {
                 let nexus = Nexus::builder()
@@ -218,7 +218,7 @@ pub(crate) enum Client {
     },
     Tonic(ToolsClient<Channel>),
     Nexus(Nexus),
-    Http(HttpClient, http::Uri, u64),
+    Http(Box<HttpClient>, http::Uri, u64),
 }
 
 impl Client {

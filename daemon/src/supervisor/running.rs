@@ -525,7 +525,9 @@ impl Talk {
             let asked = Instant::now();
             // An error is an answer too, if it is the server's.
             let answered = match timeout(policy.timeout, question).await {
-                Ok(Err(CallError::Dropped(_) | CallError::Refused(_))) | Err(_) => false,
+                // Whoever wants to be left alone lives.
+                Ok(Err(CallError::Refused(why))) => why.reason == Reason::Overloaded,
+                Ok(Err(CallError::Dropped(_))) | Err(_) => false,
                 Ok(_) => true,
             };
             let probe = if answered {

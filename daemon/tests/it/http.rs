@@ -194,6 +194,21 @@ async fn a_server_that_knows_no_session_at_all_is_not_asked_for_ever() {
     assert_eq!(mock.seen("initialize").len(), 4);
 }
 
+#[tokio::test]
+async fn a_server_without_a_stream_of_its_own_is_left_in_peace() {
+    // Many answer 404 where they should answer 405.
+    let mock = Mock::start(Era::Legacy, |seen| {
+        (seen.verb == "GET").then(|| Answer::status(404))
+    })
+    .await;
+    let (_daemon, nexus) = ready(&mock.url, json!({})).await;
+    let listened = || mock.all().iter().filter(|seen| seen.verb == "GET").count();
+    eventually("it is asked for one", || listened() == 1).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(echo(&nexus, "x").await.unwrap(), "x");
+    assert_eq!((mock.seen("initialize").len(), listened()), (1, 1));
+}
+
 /// 73.
 #[tokio::test]
 async fn a_method_that_is_missing_is_not_a_session_that_has_ended() {
@@ -646,6 +661,15 @@ async fn nobody_is_led_elsewhere() {
         assert!(error.to_string().contains(expected), "{expected}: {error}");
     }
     assert!(other.all().is_empty());
+}
+
+#[tokio::test]
+async fn an_old_server_that_wants_a_credential_says_so() {
+    let mock = Mock::start(Era::Old, |_| Some(Answer::status(401))).await;
+    let daemon = daemon_with(&mock.url, json!({"type": "sse"}));
+    let nexus = daemon.client().await;
+    server_when(&nexus, "t", |server| server.state == ServerState::NeedsAuth).await;
+    assert_eq!(mock.all().len(), 1);
 }
 
 /// 86.

@@ -98,6 +98,7 @@ impl Driver {
                 opened = streams::open_old(&site) => if let Err(failure) = opened {
                     return failure;
                 },
+                failure = &mut ended => return failure,
                 () = &mut close => return stopped(),
             }
         }

@@ -350,6 +350,6 @@ pub(super) fn is_greeting(frame: &Frame) -> bool {
 
 /// What whoever would have to wait for too long is told.
 pub(super) fn limited(left: Duration) -> Failure {
-    let message = format!("the server wants to be left alone for {left:.0?} (HTTP 429)");
+    let message = format!("the server wants to be left alone for {left:.0?}");
     Failure::new(Reason::Overloaded, message).with(|details| details.retry_after = Some(left))
 }

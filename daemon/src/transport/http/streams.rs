@@ -217,6 +217,7 @@ pub(super) async fn introduce(site: &Arc<Site>, frame: Frame) {
 async fn listen(site: Arc<Site>) {
     let mut stream = Stream::new(site.max);
     let mut pause = REOPEN;
+    let mut opened = false;
     loop {
         let began = Instant::now();
         let (response, session) = match get(&site, stream.last.as_deref()).await {
@@ -235,11 +236,13 @@ async fn listen(site: Arc<Site>) {
         let status = response.status().as_u16();
         match status {
             _ if is_stream(&response) => {
+                opened = true;
                 let mut body = response.into_body();
                 stream.pump(&site, &mut body, None).await;
             }
             401 => site.denied(status, response.headers()).await,
-            404 if site.session().id.is_some() => {
+            // Where there has never been a stream, this only says that there is none.
+            404 if opened && site.session().id.is_some() => {
                 // A task of its own: this one ends with the session.
                 tokio::spawn(async move { site.renew(session).await });
                 return;

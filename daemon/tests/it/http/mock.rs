@@ -5,10 +5,10 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::{
     body::{Frame, Incoming},
-    server::conn::http1,
+    server::conn::{http1, http2},
     service::service_fn,
 };
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use std::{
     convert::Infallible,
@@ -230,7 +230,10 @@ impl Mock {
                         None => site.serve(stream, from).await,
                         Some(tls) => {
                             if let Ok(stream) = tls.accept(stream).await {
-                                site.serve(stream, from).await;
+                                match stream.get_ref().1.alpn_protocol() {
+                                    Some(b"h2") => site.serve_h2(stream, from).await,
+                                    _ => site.serve(stream, from).await,
+                                }
                             }
                         }
                     }
@@ -281,6 +284,20 @@ impl Site {
             async move { Ok::<_, Infallible>(site.answer(request, from).await) }
         });
         let _ = http1::Builder::new()
+            .serve_connection(TokioIo::new(stream), service)
+            .await;
+    }
+
+    async fn serve_h2(
+        self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        from: SocketAddr,
+    ) {
+        let service = service_fn(move |request| {
+            let site = self.clone();
+            async move { Ok::<_, Infallible>(site.answer(request, from).await) }
+        });
+        let _ = http2::Builder::new(TokioExecutor::new())
             .serve_connection(TokioIo::new(stream), service)
             .await;
     }

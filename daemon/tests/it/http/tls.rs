@@ -157,3 +157,34 @@ async fn files_that_cannot_be_used_are_named() {
     .await;
     assert!(message.contains("both"), "{message}");
 }
+
+/// One connection carries them all, and a call that is taken back costs the others nothing.
+#[tokio::test]
+async fn many_calls_share_one_connection_where_the_server_can() {
+    let authority = Authority::new();
+    let mut config = authority.config("localhost", false, false);
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let tls = TlsAcceptor::from(Arc::new(config));
+    let mock = Mock::start_with(Era::Modern, 0, Some(tls), |seen| {
+        let never = super::Answer::events().part(super::Part::Hang);
+        (seen.body["params"]["arguments"]["message"] == "never").then_some(never)
+    })
+    .await;
+    let (_daemon, nexus) = ready(&mock.url, json!({"tls": {"ca": authority.file("ca.pem")}})).await;
+    let calls = (0..100).map(|n| {
+        let nexus = nexus.clone();
+        tokio::spawn(async move {
+            let said = if n % 10 == 0 { "never" } else { "now" };
+            let limit = std::time::Duration::from_secs(if n % 10 == 0 { 1 } else { 60 });
+            tokio::time::timeout(limit, echo(&nexus, said)).await
+        })
+    });
+    for (n, call) in calls.collect::<Vec<_>>().into_iter().enumerate() {
+        let answer = call.await.unwrap();
+        assert_eq!(answer.is_err(), n % 10 == 0);
+        assert!(answer.is_err() || answer.unwrap().unwrap() == "now");
+    }
+    let connections: std::collections::HashSet<_> =
+        mock.all().iter().map(|seen| seen.from).collect();
+    assert_eq!(connections.len(), 1);
+}
