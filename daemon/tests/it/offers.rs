@@ -115,7 +115,12 @@ async fn what_was_lost_with_a_server_is_read_once_more() {
             Err(error) => assert!(
                 matches!(
                     error.reason(),
-                    Some(Reason::CrashLoop | Reason::ServerExited)
+                    Some(
+                        Reason::CrashLoop
+                            | Reason::ServerExited
+                            | Reason::Unreachable
+                            | Reason::HttpError
+                    )
                 ),
                 "{error}"
             ),
