@@ -201,9 +201,13 @@ impl Status {
 
     fn keeps_ending(&self) -> Failure {
         let failure = self.refusal();
+        let what = match failure.reason {
+            Reason::Unreachable | Reason::HttpError => "the server keeps failing",
+            _ => "the server keeps ending",
+        };
         Failure {
             reason: Reason::CrashLoop,
-            message: format!("the server keeps ending: {}", failure.message),
+            message: format!("{what}: {}", failure.message),
             ..failure
         }
     }

@@ -27,6 +27,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Breaker {
     answers: VecDeque<(Duration, bool)>,
+    /// How many of them were errors.
+    errors: usize,
     retries: VecDeque<Duration>,
     dice: u64,
 }
@@ -36,6 +38,7 @@ impl Breaker {
     pub fn new(seed: u64) -> Self {
         Self {
             answers: VecDeque::new(),
+            errors: 0,
             retries: VecDeque::new(),
             dice: seed | 1,
         }
@@ -46,11 +49,11 @@ impl Breaker {
     pub fn answered(&mut self, now: Duration, well: bool) -> bool {
         self.forget(now);
         if self.answers.len() == MOST {
-            self.answers.pop_front();
+            self.forget_one();
         }
         self.answers.push_back((now, well));
-        let errors = self.answers.iter().filter(|(_, well)| !well).count();
-        !well && self.answers.len() >= ENOUGH && errors * 2 >= self.answers.len()
+        self.errors += usize::from(!well);
+        !well && self.answers.len() >= ENOUGH && self.errors * 2 >= self.answers.len()
     }
 
     /// Whether one more request may be repeated, which counts as done.
@@ -82,10 +85,16 @@ impl Breaker {
         most.mul_f64(f64::from(part) / f64::from(u32::MAX))
     }
 
+    fn forget_one(&mut self) {
+        if let Some((_, false)) = self.answers.pop_front() {
+            self.errors -= 1;
+        }
+    }
+
     fn forget(&mut self, now: Duration) {
         let is_old = |at: Duration| now.saturating_sub(at) > WINDOW;
         while self.answers.front().is_some_and(|(at, _)| is_old(*at)) {
-            self.answers.pop_front();
+            self.forget_one();
         }
         while self.retries.front().is_some_and(|at| is_old(*at)) {
             self.retries.pop_front();

@@ -49,6 +49,7 @@ pub(super) struct Client {
     inner: legacy::Client<Connector, Outgoing>,
     base: HeaderMap,
     pub(super) to: Endpoint,
+    uri: http::Uri,
 }
 
 /// Why there is no response.
@@ -88,6 +89,7 @@ impl Client {
             inner,
             base: base_headers(spec),
             to: spec.url.clone(),
+            uri: spec.url.to_uri().unwrap_or_default(),
         })
     }
 
@@ -105,16 +107,20 @@ impl Client {
         body: Bytes,
         taken: &Arc<AtomicBool>,
     ) -> Result<Response<Incoming>, SendError> {
-        let mut to = to.clone();
+        let mut moved: Option<Endpoint> = None;
         let mut hops = 0;
         loop {
+            let to = moved.as_ref().unwrap_or(to);
             let outgoing = Outgoing {
                 body: Some(body.clone()).filter(|body| !body.is_empty()),
                 taken: Arc::clone(taken),
             };
             let mut request = Request::new(outgoing);
             *request.method_mut() = method.clone();
-            *request.uri_mut() = to.to_uri().map_err(|error| never(error.to_string()))?;
+            *request.uri_mut() = match to == &self.to {
+                true => self.uri.clone(),
+                false => to.to_uri().map_err(|error| never(error.to_string()))?,
+            };
             *request.headers_mut() = headers.clone();
             taken.store(body.is_empty(), Ordering::Relaxed);
             let response = match self.inner.request(request).await {
@@ -125,7 +131,7 @@ impl Client {
             if !response.status().is_redirection() {
                 return Ok(response);
             }
-            to = self.follow(&to, &response).map_err(never)?;
+            moved = Some(self.follow(to, &response).map_err(never)?);
             hops += 1;
             if hops > MAX_HOPS {
                 return Err(never("the server sends us round in circles".to_owned()));

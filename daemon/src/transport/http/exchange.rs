@@ -80,7 +80,7 @@ pub(super) async fn carry(
             }
             Err(error) if error.unsent => {
                 unseen();
-                site.missed(error).await;
+                Box::pin(site.missed(error)).await;
                 continue;
             }
             Err(error) => return Err(Trouble::Dropped(error.message)),
@@ -101,11 +101,11 @@ pub(super) async fn carry(
             200..=299 => return read(site, frame, &place, response).await,
             401 => {
                 unseen();
-                site.denied(code, response.headers()).await;
+                Box::pin(site.denied(code, response.headers())).await;
             }
             403 if !site.is_introduced() && is_greeting(frame) => {
                 unseen();
-                site.denied(code, response.headers()).await;
+                Box::pin(site.denied(code, response.headers())).await;
             }
             429 => {
                 unseen();
@@ -130,9 +130,9 @@ pub(super) async fn carry(
                 tries += 1;
                 continue;
             }
-            return Err(refused(response).await);
+            return Err(Box::pin(refused(response)).await);
         }
-        let trouble = refused(response).await;
+        let trouble = Box::pin(refused(response)).await;
         if let Some(session) = session
             && !is_greeting(frame)
             && (renewals < FEW_RENEWALS || renewals < MAX_RENEWALS && site.was_used(session.number))
@@ -141,7 +141,7 @@ pub(super) async fn carry(
             // Whoever does not know the session has not done anything in it.
             unseen();
             renewals += 1;
-            site.renew(session.number).await;
+            Box::pin(site.renew(session.number)).await;
             if is_request {
                 continue;
             }
@@ -151,8 +151,11 @@ pub(super) async fn carry(
             && frame.head.method == "initialize"
             && site.may_be_old()
             && !is_modern_error(&trouble);
-        if is_old && matches!(place, Place::Streamable) && streams::open_old(site).await.is_ok() {
-            continue;
+        if is_old && matches!(place, Place::Streamable) {
+            let opened = Box::pin(streams::open_old(site)).await;
+            if opened.is_ok() {
+                continue;
+            }
         }
         return Err(trouble);
     }
@@ -217,7 +220,8 @@ async fn read(
             site.peer.settle(id, other);
             Ok(())
         }
-        Media::Events => events(site, &frame.head, id, body).await,
+        // Kept apart, as all that is rare: the way of most calls is to be short.
+        Media::Events => Box::pin(events(site, &frame.head, id, body)).await,
         Media::Other => Err(Trouble::NotMcp(strange(parts.status, &parts.headers))),
     }
 }
