@@ -15,6 +15,18 @@ run *args:
 test *args:
     cargo test --workspace {{args}}
 
+# the daemon's tests against servers of each era and revision; `just eras modern` for one
+eras *args:
+    bash scripts/eras.sh {{args}}
+
+# the servers that people use, from npm and PyPI
+real-servers:
+    bash scripts/real-servers.sh
+
+# look for bytes that break the daemon's promises; `just fuzz 600 connection`
+fuzz *args:
+    bash scripts/fuzz.sh {{args}}
+
 # formatting and lints
 lint:
     cargo fmt --all --check
@@ -35,6 +47,13 @@ scale:
 # everything goes wrong at once, for minutes; `just chaos --seed N --only kill-daemon`
 chaos *args:
     cargo test -p nexusd --release --test chaos -- --long {{args}}
+
+# installed and run for real: systemd in a container, Windows under wine (root, on Debian)
+platforms:
+    packaging/build-deb.sh
+    packaging/build-rpm.sh
+    packaging/systemd/in-nspawn.sh target/package/nexus_*.deb target/package/nexus-*.rpm
+    packaging/windows/under-wine.sh
 
 # licences, advisories, duplicates (needs cargo-deny)
 deny:

@@ -1,17 +1,18 @@
 //! The client, and how it is made.
 
 use crate::{
-    AgentInfo, Agents, Completions, Daemon, Failure, Prompts, Reason, Resources, Result, Root,
-    Servers, Tools,
+    AgentInfo, Agents, Completions, Daemon, Error, Failure, Prompts, RawStream, Reason, Resources,
+    Result, Root, Servers, Tools,
     transport::{Settings, Transport},
 };
 use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
 use nexus_proto::endpoint::Endpoint;
 use std::{
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tonic::metadata::{MetadataMap, MetadataValue};
 
 /// A client of the daemon. Clones share one connection and cost nothing.
@@ -223,6 +224,23 @@ impl Builder {
         let nexus = self.connect_lazy()?;
         nexus.transport.connect().await?;
         Ok(nexus)
+    }
+
+    /// Connects, and leaves it to you what to say: MCP as lines of JSON, for one. The daemon tells by the first
+    /// bytes what you speak.
+    ///
+    /// # Errors
+    /// When no daemon can be reached.
+    pub async fn connect_raw(self) -> Result<RawStream> {
+        let endpoint = Endpoint::resolve(self.socket.as_deref())?;
+        let late = || io::Error::from(io::ErrorKind::TimedOut);
+        let connected = timeout(self.connect_timeout, endpoint.connect()).await;
+        connected
+            .unwrap_or_else(|_| Err(late()))
+            .map_err(|source| Error::Unreachable {
+                endpoint: endpoint.path().to_owned(),
+                source,
+            })
     }
 
     /// Makes a client that connects when it is first used.

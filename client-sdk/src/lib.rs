@@ -127,7 +127,7 @@ pub use model::{
     Wait,
 };
 pub use nexus_proto::{
-    endpoint::EndpointError,
+    endpoint::{EndpointError, Stream as RawStream},
     reason::{Details, Failure, Reason, Violation},
 };
 pub use prompts::{PromptGet, Prompts};

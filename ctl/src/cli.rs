@@ -1,6 +1,7 @@
 //! What can be typed: help, man pages and completions come from this one definition.
 
 mod call;
+pub(crate) mod config;
 pub(crate) mod offers;
 pub(crate) mod service;
 
@@ -8,6 +9,7 @@ use crate::output::time::parse_duration;
 pub(crate) use call::{Call, Source};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+pub(crate) use config::{Config, Connect, Import, Trust};
 pub(crate) use offers::{
     Asking, Complete, Completing, Prompt, Prompts, Read, Resources, SetLogLevel, Subscribe,
 };
@@ -146,7 +148,7 @@ Examples:
     Templates(Resources),
     /// Print what a resource holds
     #[command(
-        override_usage = "nexusctl read [OPTIONS] [SERVER] <URI>",
+        allow_missing_positional = true,
         after_help = "\
 A pipe and a file get it as it is; a terminal gets text only.
 
@@ -158,7 +160,7 @@ Examples:
     Read(Read),
     /// Tell when a resource changes, until Ctrl-C
     #[command(
-        override_usage = "nexusctl subscribe [OPTIONS] [SERVER] <URI>",
+        allow_missing_positional = true,
         after_help = "\
 Examples:
   nexusctl subscribe demo file:///notes.txt
@@ -207,6 +209,19 @@ It is shown by `nexusctl logs SERVER`, and by `nexusctl call --log-level LEVEL` 
 Examples:
   nexusctl log-level demo debug")]
     LogLevel(SetLogLevel),
+    /// Be an MCP server on standard input and output: what agents put into their configuration
+    #[command(after_help = "\
+An agent that has this as its one MCP server has all servers of the pool:
+
+  {\"mcpServers\": {\"nexus\": {\"command\": \"nexusctl\", \"args\": [\"mcp\"]}}}
+
+Tools are called server__tool. With one --server they have their own names.
+
+Examples:
+  nexusctl mcp
+  nexusctl mcp --server github
+  echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}' | nexusctl mcp")]
+    Mcp(Mcp),
     /// Measure how long the daemon, or a server, takes to answer
     #[command(after_help = "\
 Examples:
@@ -239,8 +254,32 @@ Examples:
     /// Stop the daemon and its servers
     #[command(after_help = "Calls that are under way are waited for, unless --now is given.")]
     Shutdown(Shutdown),
-    /// Show the configuration in force, without secrets
-    Config(Json),
+    /// Show and check the configuration
+    #[command(args_conflicts_with_subcommands = true)]
+    Config(Config),
+    /// Let the servers of a project take part, as its file is now
+    #[command(after_help = "\
+Examples:
+  nexusctl trust                 the project in this folder
+  nexusctl trust --list
+  nexusctl trust --remove ~/src/app")]
+    Trust(Trust),
+    /// Bring servers here that other programs have
+    #[command(after_help = "\
+Examples:
+  nexusctl import                what there is to import
+  nexusctl import cursor         everything that Cursor has
+  nexusctl import ./mcp.json --dry-run")]
+    Import(Import),
+    /// Let an agent use Nexus
+    #[command(after_help = "\
+Examples:
+  nexusctl connect               which agents there are
+  nexusctl connect claude-code
+  nexusctl connect claude-code --undo")]
+    Connect(Connect),
+    /// Look at everything, and say what to do
+    Doctor(Json),
     /// Run the daemon as a service
     #[command(after_help = "\
 Examples:
@@ -300,6 +339,19 @@ pub(crate) struct Search {
     pub(crate) limit: u32,
     #[command(flatten)]
     pub(crate) json: Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    /// Only this server; may be repeated
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) server: Vec<String>,
+    /// The folder that the agent works in, if not the current one
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) project: Option<PathBuf>,
+    /// Do not start a daemon if none runs
+    #[arg(long)]
+    pub(crate) no_start: bool,
 }
 
 #[derive(Debug, Args)]
@@ -379,7 +431,11 @@ impl Cli {
 impl Command {
     fn wants_json(&self) -> bool {
         match self {
-            Self::Status(json) | Self::Reload(json) | Self::Config(json) => json.json,
+            Self::Status(json) | Self::Reload(json) | Self::Doctor(json) => json.json,
+            Self::Config(args) => args.wants_json(),
+            Self::Trust(args) => args.json.json,
+            Self::Import(args) => args.json.json,
+            Self::Connect(args) => args.json.json,
             Self::Servers(args) => args.json.json,
             Self::Tools(args) => args.json.json,
             Self::Search(args) => args.json.json,
@@ -398,7 +454,7 @@ impl Command {
             Self::Logs(args) => args.json.json,
             Self::Shutdown(args) => args.json.json,
             Self::Service(args) => args.wants_json(),
-            Self::Completions { .. } | Self::Man { .. } => false,
+            Self::Mcp(_) | Self::Completions { .. } | Self::Man { .. } => false,
         }
     }
 }

@@ -5,10 +5,14 @@ pub(crate) mod call;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod connect;
 pub(crate) mod control;
+pub(crate) mod doctor;
+pub(crate) mod import;
 pub(crate) mod log_level;
 pub(crate) mod logs;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod ping;
 pub(crate) mod prompt;
 pub(crate) mod prompts;
@@ -22,6 +26,7 @@ pub(crate) mod shutdown;
 pub(crate) mod status;
 pub(crate) mod subscribe;
 pub(crate) mod tools;
+pub(crate) mod trust;
 
 use crate::{
     ask::{self, Screen},
@@ -42,7 +47,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    fn builder(&self) -> Builder {
+    pub(crate) fn builder(&self) -> Builder {
         // Somebody sits and waits: better to be told than to be kept.
         let builder = Nexus::builder().reconnect_for(Duration::ZERO);
         match &self.socket {
@@ -82,6 +87,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<(), Error
         Command::Complete(args) => complete::run(context, args).await,
         Command::Agents(_) => agents::run(context).await,
         Command::LogLevel(args) => log_level::run(context, args).await,
+        Command::Mcp(args) => mcp::run(context, args).await,
         Command::Ping(args) => ping::run(context, args).await,
         Command::Start(args) => control::run(context, Verb::Start, args).await,
         Command::Stop(args) => control::run(context, Verb::Stop, args).await,
@@ -90,7 +96,11 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<(), Error
         Command::Logs(args) => logs::run(context, args).await,
         Command::Reload(_) => reload::run(context).await,
         Command::Shutdown(args) => shutdown::run(context, args).await,
-        Command::Config(_) => config::run(context).await,
+        Command::Config(args) => config::run(context, args).await,
+        Command::Trust(args) => trust::run(context, &args).await,
+        Command::Import(args) => import::run(context, &args).await,
+        Command::Connect(args) => connect::run(context, &args),
+        Command::Doctor(_) => doctor::run(context).await,
         Command::Service(args) => service::run(context, args).await,
         Command::Completions { shell } => completions::run(context, shell),
         Command::Man { dir } => man::run(context, dir),

@@ -22,6 +22,8 @@ pub(crate) enum Error {
     Interrupted,
     /// Nobody reads what we write.
     BrokenPipe,
+    /// What is wrong has been shown.
+    Told,
     /// A file, or stdout.
     Io { attempt: String, source: io::Error },
 }
@@ -42,14 +44,14 @@ impl Error {
             Self::Interrupted => 130,
             Self::Client(error) if error.is_timeout() => 4,
             Self::Client(ClientError::Unreachable { .. } | ClientError::Endpoint(_)) => 3,
-            Self::ToolFailed | Self::Client(_) | Self::Io { .. } => 1,
+            Self::ToolFailed | Self::Told | Self::Client(_) | Self::Io { .. } => 1,
         }
     }
 
     /// Says it, and gives the code to exit with.
     pub(crate) fn report(&self, output: &Output) -> ExitCode {
         match self {
-            Self::ToolFailed | Self::Interrupted | Self::BrokenPipe => {}
+            Self::ToolFailed | Self::Told | Self::Interrupted | Self::BrokenPipe => {}
             Self::Usage { message, hint } => {
                 say_error(output, message);
                 say_hints(output, hint.iter().cloned());
@@ -129,6 +131,15 @@ fn say_client(output: &Output, error: &ClientError) {
     if let Some(exit) = exit.filter(|exit| !failure.message.contains(*exit)) {
         say_cause(output, exit);
     }
+    // The sentence may have it already.
+    let is_told = |source: &&String| {
+        let place = source.split(" (").next().unwrap_or_default();
+        failure.message.contains(place)
+    };
+    if let Some(source) = details.source.as_ref().filter(|source| !is_told(source)) {
+        let line = format!("  in {source}");
+        output.stderr_line(&output.safe_stderr(&line));
+    }
     for violation in &details.violations {
         let place = match violation.field.as_str() {
             "" => "arguments",
@@ -138,6 +149,11 @@ fn say_client(output: &Output, error: &ClientError) {
         output.stderr_line(&output.safe_stderr(&line));
     }
     say_stderr(output, details.server.as_deref(), &details.stderr);
+    for (at, cause) in details.causes.iter().enumerate() {
+        let word = if at == 0 { "likely:" } else { "    or:" };
+        let line = format!("  {word} {cause}");
+        output.stderr_line(&output.safe_stderr(&line));
+    }
     say_hints(output, hints(failure));
 }
 
@@ -164,6 +180,7 @@ fn hints(failure: &Failure) -> Vec<String> {
         hints.push(format!("did you mean `{name}`?"));
     }
     hints.extend(details.hint.clone());
+    hints.extend(details.fixes.iter().cloned());
     if details.maybe_executed && details.hint.is_none() {
         hints.push(MAYBE_EXECUTED.to_owned());
     }

@@ -1,5 +1,6 @@
 //! `nexusctl`: see, call and steer the MCP servers that nexusd runs.
 
+mod agents;
 mod arguments;
 mod ask;
 mod cli;

@@ -10,6 +10,10 @@ pub(crate) mod time;
 use crate::{cli::Color, exit::Error};
 use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
+use nexus_config::{
+    Diagnosis,
+    render::{Look, render},
+};
 use serde::Serialize;
 use std::{
     borrow::Cow,
@@ -128,6 +132,36 @@ impl Output {
             let mark = self.paint_stderr("warning:", style::CARE);
             self.stderr_line(&format!("{mark} {}", self.safe_stderr(text)));
         }
+    }
+
+    /// What is wrong with the configuration.
+    pub(crate) fn diagnosis(&self, diagnosis: &Diagnosis) {
+        let look = if self.stderr.terminal {
+            let width = terminal_size::terminal_size_of(io::stderr());
+            Look::Fancy {
+                color: self.stderr.color,
+                width: width.map_or(100, |(width, _)| usize::from(width.0)),
+            }
+        } else {
+            Look::Plain
+        };
+        if diagnosis.is_error() || !self.quiet {
+            self.stderr_line(&render(diagnosis, look));
+        }
+    }
+
+    /// Asks, where somebody can answer.
+    pub(crate) fn confirm(&self, question: &str) -> Result<bool, Error> {
+        if !(self.stderr.terminal && io::stdin().is_terminal()) {
+            return Err(Error::Usage {
+                message: "there is nobody to ask".to_owned(),
+                hint: Some("look at what --dry-run says, and then add --yes".to_owned()),
+            });
+        }
+        let _ = write!(io::stderr().lock(), "{question} [y/N] ");
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
     }
 
     /// A line of an error. It is shown even to those who want quiet.

@@ -11,6 +11,7 @@ pub use registry::{Presence, Registry};
 use bytes::Bytes;
 use parking_lot::RwLock;
 use std::{
+    collections::BTreeMap,
     path::PathBuf,
     sync::{
         Arc,
@@ -29,8 +30,8 @@ pub struct Agent {
     pid: Option<u32>,
     present: watch::Sender<()>,
     attachment: RwLock<Option<Arc<Attachment>>>,
-    /// Questions that it has been asked and has not answered.
-    questions: watch::Sender<u32>,
+    /// How many questions of which servers it has been asked and has not answered.
+    questions: watch::Sender<BTreeMap<String, u32>>,
     project: RwLock<Option<PathBuf>>,
     in_flight: AtomicU32,
     calls: AtomicU64,
@@ -45,7 +46,7 @@ impl Agent {
             pid,
             present: watch::channel(()).0,
             attachment: RwLock::default(),
-            questions: watch::channel(0).0,
+            questions: watch::Sender::default(),
             project: RwLock::default(),
             in_flight: AtomicU32::new(0),
             calls: AtomicU64::new(0),
@@ -113,7 +114,7 @@ impl Agent {
         let Some(attachment) = self.attachment() else {
             return Err(Refusal::cannot(&question.method));
         };
-        let _open = Open::new(&self.questions);
+        let _open = Open::new(&self.questions, &question.server);
         attachment.ask(question).await
     }
 
@@ -126,11 +127,16 @@ impl Agent {
 
     /// How many questions it has been asked and has not answered.
     pub fn questions(&self) -> u32 {
-        *self.questions.borrow()
+        self.questions.borrow().values().sum()
     }
 
-    /// A way to wait for a change of that.
-    pub fn watch_questions(&self) -> watch::Receiver<u32> {
+    /// Whether it has been asked something by this server, and has not answered.
+    pub fn is_asked_by(&self, server: &str) -> bool {
+        self.questions.borrow().contains_key(server)
+    }
+
+    /// A way to wait for changes of that, by the names of servers.
+    pub fn watch_questions(&self) -> watch::Receiver<BTreeMap<String, u32>> {
         self.questions.subscribe()
     }
 
@@ -179,18 +185,26 @@ impl Drop for CallGuard {
 }
 
 /// One question that is open.
-struct Open<'a>(&'a watch::Sender<u32>);
+struct Open<'a> {
+    questions: &'a watch::Sender<BTreeMap<String, u32>>,
+    server: String,
+}
 
 impl<'a> Open<'a> {
-    fn new(questions: &'a watch::Sender<u32>) -> Self {
-        questions.send_modify(|open| *open += 1);
-        Self(questions)
+    fn new(questions: &'a watch::Sender<BTreeMap<String, u32>>, server: &str) -> Self {
+        let server = server.to_owned();
+        questions.send_modify(|open| *open.entry(server.clone()).or_default() += 1);
+        Self { questions, server }
     }
 }
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        self.0.send_modify(|open| *open -= 1);
+        self.questions
+            .send_modify(|open| match open.get_mut(&self.server) {
+                Some(count) if *count > 1 => *count -= 1,
+                _ => drop(open.remove(&self.server)),
+            });
     }
 }
 

@@ -21,6 +21,7 @@ use crate::{
     router::Router,
     shutdown::Shutdown,
 };
+use nexus_config::Diagnosis;
 use nexus_proto::{
     endpoint::Endpoint,
     reason::{Failure, Reason},
@@ -71,15 +72,19 @@ pub struct Context {
 
 impl Context {
     /// Reads the configuration again. One that cannot be read changes nothing.
-    pub async fn reload(&self) -> Result<(ReloadReport, Vec<String>), ConfigError> {
+    pub async fn reload(&self) -> Result<(ReloadReport, Vec<Diagnosis>), ConfigError> {
         // One at a time: two that overlap would each undo a part of the other.
         let _turn = self.reloading.lock().await;
         let before = Arc::clone(&self.config.read());
-        let config = before.load_again(self.config_file.as_deref())?;
+        let asked = self.config_file.clone();
+        // Programs that are asked for secrets may take their time.
+        let load = move || before.load_again(asked.as_deref());
+        let loaded = tokio::task::spawn_blocking(load).await;
+        let config = loaded.map_err(|_| ConfigError::interrupted())??;
         let report = self.pool.apply(&config).await;
-        let warnings = config.warnings.clone();
+        let diagnoses = config.diagnoses.clone();
         *self.config.write() = Arc::new(config);
-        Ok((report, warnings))
+        Ok((report, diagnoses))
     }
 
     /// How many clients are connected.

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 ///
 /// nexusd starts the MCP servers that are configured, keeps them alive, and serves all of them
 /// over one private endpoint. Use it with nexusctl, or with the nexus-client library.
-#[derive(Debug, Parser)]
+#[derive(Debug, Clone, Parser)]
 #[command(name = "nexusd", version, after_help = EXAMPLES)]
 pub struct Args {
-    /// The config file, in the form of mcp.json [default: ~/.config/nexus/mcp.json]
+    /// The one config file to read, instead of all layers (`nexusctl config path` lists them)
     #[arg(long, short, value_name = "FILE", env = crate::config::CONFIG_VARIABLE)]
     pub config: Option<PathBuf>,
 
@@ -19,13 +19,21 @@ pub struct Args {
     #[arg(long, value_name = "PATH", env = nexus_proto::endpoint::SOCKET_VARIABLE)]
     pub socket: Option<PathBuf>,
 
-    /// What to log: error, warn, info, debug, trace, or a filter such as nexusd=debug
-    #[arg(long, value_name = "FILTER", env = "NEXUS_LOG", default_value = "info")]
-    pub log: String,
+    /// What to log: error, warn, info, debug, trace, or a filter such as nexusd=debug [default: info]
+    #[arg(long, value_name = "FILTER", env = "NEXUS_LOG")]
+    pub log: Option<String>,
 
     /// How to log: for people on a terminal, for machines elsewhere
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub log_format: LogFormat,
+
+    /// Log to this file instead of standard error; three of a megabyte each are kept
+    #[arg(long, value_name = "FILE")]
+    pub log_file: Option<PathBuf>,
+
+    /// Where lists and logs of servers are kept [default: ~/.local/state/nexus]
+    #[arg(long, value_name = "FOLDER")]
+    pub state: Option<PathBuf>,
 
     /// Do not read the configuration again when its file is written; `nexusctl reload` still does
     #[arg(long)]
@@ -35,9 +43,9 @@ pub struct Args {
     #[arg(long)]
     pub check: bool,
 
-    /// How many threads serve calls; one alone is fastest up to a few dozen busy agents
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub threads: u16,
+    /// How many threads serve calls [default: 1]; one alone is fastest up to a few dozen busy agents
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: Option<u16>,
 
     #[command(subcommand)]
     pub(crate) internal: Option<Internal>,
@@ -55,7 +63,7 @@ Then, in another terminal:
   nexusctl call demo.add --arg a=2 --arg b=3";
 
 /// What the daemon runs itself as.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Internal {
     /// The demo server.
     #[command(name = crate::DEMO_SERVER, hide = true)]
@@ -69,5 +77,17 @@ pub(crate) enum Internal {
     Guardian {
         /// The mark of what belongs to the daemon.
         cookie: String,
+    },
+    /// What starts the daemon of a user at logon, and again when it has crashed.
+    #[cfg(windows)]
+    #[command(name = crate::KEEPER, hide = true)]
+    Keeper,
+    /// The daemon as a service of Windows.
+    #[cfg(windows)]
+    #[command(name = crate::SERVICE, hide = true)]
+    Service {
+        /// The account that may use it, besides the service's own.
+        #[arg(long, value_name = "ACCOUNT")]
+        client: Option<String>,
     },
 }

@@ -1,5 +1,6 @@
 //! What all servers have, under one set of names.
 
+mod changed;
 mod find;
 mod headers;
 mod names;
@@ -9,6 +10,7 @@ mod schema;
 mod search;
 mod tool;
 
+pub use changed::Changed;
 pub use find::{Found, Named, NotFound};
 pub use names::Item;
 pub use prompt::Prompt;

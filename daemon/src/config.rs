@@ -1,6 +1,7 @@
 //! What is configured: which servers there are, and what starts them.
 
-mod file;
+mod convert;
+mod error;
 pub mod watch;
 
 use crate::{
@@ -8,18 +9,22 @@ use crate::{
     supervisor::{Target, health::HealthPolicy},
     transport::http::spec::HttpSpec,
 };
+use nexus_config::{
+    Diagnosis, Transport, layers::Places, load::Request, mask, model::Setting, show,
+};
 use nexus_proto::name::{Slug, unique_slugs};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::{
     collections::BTreeMap,
-    env,
+    env, fmt,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
-pub use file::ConfigError;
+pub use error::ConfigError;
+pub use nexus_config::model::{Sharing, Start, ToolFilter};
 
 /// The variable that names the config file.
 pub const CONFIG_VARIABLE: &str = "NEXUS_CONFIG";
@@ -36,20 +41,22 @@ const MAX_QUEUE: usize = 256;
 /// Everything that is configured.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
-    /// The files it came from; none for the demo.
+    /// The files it came from, the strongest last; none for the demo.
     pub files: Vec<PathBuf>,
-    /// What was in them.
-    pub text: Option<Vec<u8>>,
+    /// All files that count, or would if they were there, and what was in them.
+    pub watched: Vec<(PathBuf, Option<Vec<u8>>)>,
     /// The servers, in the order of their names.
     pub servers: Vec<ServerConfig>,
     /// Nothing is configured: the built-in demo is served.
     pub demo: bool,
-    /// What was read but looks wrong.
-    pub warnings: Vec<String>,
+    /// What was read but looks wrong, and which servers are left out for it.
+    pub diagnoses: Vec<Diagnosis>,
+    /// What the daemon itself is told.
+    pub settings: nexus_config::model::Settings,
 }
 
 /// One server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ServerConfig {
     /// As people call it.
     pub name: String,
@@ -57,6 +64,8 @@ pub struct ServerConfig {
     pub slug: Slug,
     /// The file it came from.
     pub source: Option<PathBuf>,
+    /// As it was written there, which is what may be shown.
+    pub written: Option<Arc<nexus_config::Server>>,
     /// The program; empty for a server that is reached over HTTP.
     pub command: String,
     /// How it is reached, if not by running a program.
@@ -91,79 +100,60 @@ pub struct ServerConfig {
     pub trust_hints: bool,
     /// It has failed when it has no tools.
     pub fail_if_no_tools: bool,
+    /// Which of its tools there are for anybody.
+    pub tools: ToolFilter,
 }
 
-/// Who shares a process of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sharing {
-    /// Everybody.
-    #[default]
-    Shared,
-    /// Nobody: each agent has its own.
-    PerAgent,
-    /// Agents that work in the same folder.
-    PerProject,
-    /// Agents that show the same credential.
-    PerCredential,
-}
-
-impl Sharing {
-    /// As it is written in a config.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Shared => "shared",
-            Self::PerAgent => "per-agent",
-            Self::PerProject => "per-project",
-            Self::PerCredential => "per-credential",
-        }
-    }
-}
-
-/// When a server is started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Start {
-    /// With the daemon.
-    #[default]
-    Eager,
-    /// By the first call.
-    Lazy,
-}
-
-impl Start {
-    /// As it is written in a config.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Eager => "eager",
-            Self::Lazy => "lazy",
-        }
+/// Not all that it is given: that may be secret.
+impl fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerConfig")
+            .field("name", &self.name)
+            .field("source", &self.source)
+            .finish_non_exhaustive()
     }
 }
 
 impl Config {
-    /// Reads the file that was asked for, else the user's own if there is one, else serves the demo.
+    /// Reads the file that was asked for, else those of all layers; if there are none, serves the demo.
+    /// Programs that are asked for secrets are waited for.
     pub fn load(asked: Option<&Path>) -> Result<Self, ConfigError> {
-        let file = asked.map(Path::to_owned).or_else(user_file);
-        match file {
-            Some(file) if asked.is_some() || file.exists() => file::read(&file),
-            _ => Ok(Self::demo()),
+        let places = Places::ours();
+        let folder = env::current_dir().ok();
+        #[cfg_attr(not(windows), allow(unused_mut))]
+        let mut loaded = nexus_config::load(Request {
+            asked,
+            places: &places,
+            folder: folder.as_deref(),
+        });
+        #[cfg(windows)]
+        error::check_owners(&mut loaded);
+        if loaded.has_errors() {
+            return Err(ConfigError::new(loaded.diagnoses));
         }
+        if loaded.files.is_empty() {
+            return Ok(Self {
+                watched: loaded.watched,
+                diagnoses: loaded.diagnoses,
+                ..Self::demo()
+            });
+        }
+        Ok(convert::config(loaded, &places))
     }
 
-    /// Reads it again. A file that has gone since does not mean that nothing is configured: it may
-    /// be back in a moment.
+    /// Reads it again. Files that have gone since do not mean that nothing is configured: they may be
+    /// back in a moment.
     pub fn load_again(&self, asked: Option<&Path>) -> Result<Self, ConfigError> {
-        match self.files.first() {
-            Some(file) => file::read(file),
-            None => Self::load(asked),
+        let config = Self::load(asked)?;
+        match self.files.last() {
+            Some(file) if config.demo => Err(ConfigError::gone(file)),
+            _ => Ok(config),
         }
     }
 
-    /// The file that it would be read from again.
-    pub fn file(&self, asked: Option<&Path>) -> Option<PathBuf> {
-        let own = self.files.first().cloned();
-        own.or_else(|| asked.map(Path::to_owned)).or_else(user_file)
+    /// What was read but looks wrong, a line for each.
+    pub fn warnings(&self) -> Vec<String> {
+        self.diagnoses.iter().map(ToString::to_string).collect()
     }
 
     /// The built-in demo, for a first look.
@@ -184,16 +174,15 @@ impl Config {
     /// In the shape of `mcp.json`, with values that may be secret left out.
     pub fn redacted(&self) -> Value {
         let servers = self.servers.iter().map(|server| {
-            let hidden = |env: &BTreeMap<String, String>| {
-                env.keys()
-                    .map(|name| (name.clone(), json!("***")))
-                    .collect::<serde_json::Map<_, _>>()
+            let written = server.written.as_deref();
+            let mut shown = match written.map(|written| show::server(written, true)) {
+                Some(Value::Object(shown)) => shown,
+                _ => serde_json::Map::from_iter([
+                    ("command".to_owned(), json!(server.command)),
+                    ("args".to_owned(), json!(server.args)),
+                ]),
             };
-            let mut value = json!({
-                "command": server.command,
-                "args": server.args,
-                "env": hidden(&server.env),
-                "env_passthrough": server.env_passthrough,
+            let rest = json!({
                 "cwd": server.cwd,
                 "timeout": server.timeout.as_secs_f64(),
                 "start_timeout": server.start_timeout.as_secs_f64(),
@@ -202,32 +191,19 @@ impl Config {
                     "timeout": server.health.timeout.as_secs_f64(),
                     "threshold": server.health.threshold,
                 },
-                "start": server.start,
+                "start": server.start.as_str(),
                 "idle_stop": server.idle_stop.map(|time| time.as_secs_f64()),
-                "sharing": server.sharing,
+                "sharing": server.sharing.as_str(),
                 "replicas": server.replicas,
                 "max_in_flight": server.max_in_flight,
                 "max_queue": server.max_queue,
                 "trust_hints": server.trust_hints,
                 "fail_if_no_tools": server.fail_if_no_tools,
-                "source": server.source,
             });
-            if let (Some(http), Some(value)) = (&server.http, value.as_object_mut()) {
-                for of_programs in ["command", "args", "env", "env_passthrough", "cwd"] {
-                    value.remove(of_programs);
-                }
-                let names = http
-                    .headers
-                    .iter()
-                    .map(|(name, _)| (name.clone(), json!("***")));
-                value.insert("url".to_owned(), json!(http.url.to_string()));
-                value.insert("type".to_owned(), json!(http.transport()));
-                let names: serde_json::Map<_, _> = names.collect();
-                value.insert("headers".to_owned(), json!(names));
-                value.insert("forward_auth".to_owned(), json!(http.forward_auth));
-                value.insert("verify".to_owned(), json!(http.tls.verify));
+            if let Value::Object(rest) = rest {
+                shown.extend(rest);
             }
-            (server.name.clone(), value)
+            (server.name.clone(), Value::Object(shown))
         });
         json!({ "mcpServers": servers.collect::<serde_json::Map<_, _>>() })
     }
@@ -239,6 +215,7 @@ impl ServerConfig {
             name: name.to_owned(),
             slug: Slug::of(name),
             source: None,
+            written: None,
             command,
             http: None,
             args: Vec::new(),
@@ -256,6 +233,7 @@ impl ServerConfig {
             max_queue: MAX_QUEUE,
             trust_hints: false,
             fail_if_no_tools: false,
+            tools: ToolFilter::default(),
         }
     }
 
@@ -301,6 +279,38 @@ impl ServerConfig {
         hash.finalize()[..16].iter().map(hex).collect()
     }
 
+    /// What it is given that nobody else is to see, also if it says it itself.
+    pub fn secrets(&self) -> Vec<String> {
+        let written = match self.written.as_ref().map(|written| &written.transport) {
+            Some(Some(Transport::Stdio(stdio))) => stdio.env.as_slice(),
+            _ => &[],
+        };
+        let is_reference = |name: &str| {
+            let mut settings = written.iter().filter(|(other, _)| other == name);
+            settings.any(|(_, setting)| match setting {
+                Setting::Text(text) => text.raw.contains("file:") || text.raw.contains("cmd:"),
+                Setting::File(_) | Setting::Command(_) => true,
+            })
+        };
+        let env = self.env.iter().filter(|(name, value)| {
+            mask::names_secret(name) || mask::looks_secret(value) || is_reference(name)
+        });
+        let before = std::iter::once("").chain(self.args.iter().map(String::as_str));
+        let args = self.args.iter().zip(before);
+        let args = args.filter(|(arg, before)| mask::hides_argument(before, arg));
+        let all = env.map(|(_, value)| value).chain(args.map(|(arg, _)| arg));
+        // What is short may be anything.
+        all.filter(|value| value.len() >= 8).cloned().collect()
+    }
+
+    /// Where it is configured, for people.
+    pub fn origin(&self) -> Option<String> {
+        let origin = &self.written.as_ref()?.origin;
+        let source = &origin.source;
+        let place = format!("{}:{}", source.path.display(), origin.line());
+        Some(format!("{place} ({})", source.layer))
+    }
+
     /// How it is reached, in a word.
     pub fn transport(&self) -> &'static str {
         self.http.as_ref().map_or("stdio", HttpSpec::transport)
@@ -333,30 +343,14 @@ fn name_servers(servers: &mut [ServerConfig]) {
     }
 }
 
-fn folder(variable: &str) -> Option<PathBuf> {
-    env::var_os(variable)
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute())
-}
-
 /// Where the daemon keeps what it wants to know again next time, and the logs of the servers.
 pub fn state_folder() -> Option<PathBuf> {
-    let base = if cfg!(windows) {
-        folder("LOCALAPPDATA")
-    } else {
-        folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/state")))
-    };
-    base.map(|base| base.join("nexus"))
+    Places::ours().state
 }
 
-/// Where the user's own config is looked for.
+/// Where people are told to write their own config.
 pub fn user_file() -> Option<PathBuf> {
-    let base = if cfg!(windows) {
-        folder("APPDATA")
-    } else {
-        folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")))
-    };
-    base.map(|base| base.join("nexus").join("mcp.json"))
+    Places::ours().user_file()
 }
 
 #[cfg(test)]

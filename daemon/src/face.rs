@@ -1,5 +1,7 @@
 //! The doors of the daemon: one endpoint, several protocols told apart by their first bytes.
 
 pub mod door;
+mod lines;
+pub mod mcp;
 pub mod rewind;
 pub mod sniff;

@@ -27,14 +27,29 @@ pub const GUARDIAN: &str = "guardian";
 
 use args::{Args, Internal};
 use config::Config;
+use nexus_config::{
+    Diagnosis,
+    render::{Look, render},
+};
 use run::RunError;
 use std::{
     error::Error,
-    io::{self, Write as _},
+    io::{self, IsTerminal as _, Write as _},
     process::ExitCode,
     time::Duration,
 };
 use telemetry::LogFormat;
+
+/// The hidden command that makes it start a daemon, and start it again.
+#[cfg(windows)]
+pub const KEEPER: &str = "keeper";
+
+/// The hidden command with which Windows starts it as a service.
+#[cfg(windows)]
+pub const SERVICE: &str = "service";
+
+/// The exit code for anything that went wrong.
+const EX_FAILURE: u8 = 1;
 
 /// The exit code for a configuration that cannot be used: starting again does not help.
 const EX_CONFIG: u8 = 78;
@@ -44,53 +59,67 @@ const EX_USAGE: u8 = 2;
 
 /// Does what the command line says.
 pub fn start(args: &Args) -> ExitCode {
-    let internal = match &args.internal {
-        Some(Internal::DemoServer { options }) => Some(nexus_test_server::run(options.clone())),
+    let done = match &args.internal {
+        None => return serve(args).into(),
+        Some(Internal::DemoServer { options }) => nexus_test_server::run(options.clone()),
         #[cfg(unix)]
-        Some(Internal::Guardian { cookie }) => Some(process::guardian::run(cookie)),
-        None => None,
+        Some(Internal::Guardian { cookie }) => process::guardian::run(cookie),
+        #[cfg(windows)]
+        Some(Internal::Keeper) => process::keeper::run(),
+        #[cfg(windows)]
+        Some(Internal::Service { client }) => {
+            let ours = args.clone();
+            platform::service::run(client.clone(), move || serve(&ours))
+        }
     };
-    match internal {
-        Some(Ok(())) => return ExitCode::SUCCESS,
-        Some(Err(error)) => return fail(&error, None),
-        None => {}
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(args, &error, None).into(),
     }
+}
+
+/// Serves until the end, and says how that went.
+fn serve(args: &Args) -> u8 {
     let config = match Config::load(args.config.as_deref()) {
         Ok(config) => config,
         Err(error) => {
-            let _ = fail(&error, error.hint());
-            return ExitCode::from(EX_CONFIG);
+            show_all(args, &error.diagnoses);
+            return EX_CONFIG;
         }
     };
     if args.check {
-        return check(&config);
+        return check(args, &config);
     }
-    if let Err(error) = telemetry::start(args.log_format, &args.log) {
-        let _ = fail(&error, None);
-        return ExitCode::from(EX_USAGE);
+    // The command line wins over the file.
+    let log = args.log.as_deref().or(config.settings.log.as_deref());
+    let threads = args.threads.or(config.settings.threads).unwrap_or(1);
+    let file = args.log_file.as_deref();
+    if let Err(error) = telemetry::start(args.log_format, log.unwrap_or("info"), file) {
+        fail(args, &error, None);
+        return EX_USAGE;
     }
-    if config.demo && args.log_format.resolve() == LogFormat::Human {
-        greet();
+    if config.demo && file.is_none() && args.log_format.resolve(file) == LogFormat::Human {
+        greet(args);
     }
-    let runtime = match runtime(args.threads) {
+    let runtime = match runtime(threads) {
         Ok(runtime) => runtime,
-        Err(error) => return fail(&error, None),
+        Err(error) => return fail(args, &error, None),
     };
     let ran = runtime.block_on(run::run(args, config));
     // What still waits for a disk is not waited for.
     runtime.shutdown_timeout(Duration::from_secs(1));
     match ran {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(error @ RunError::AlreadyRunning { .. }) => {
-            say(&format!("nexusd: {error}\n"));
+            say(args, &format!("nexusd: {error}\n"));
             // Whoever wanted a daemon has one; a manager that wants to look after it has not.
-            if platform::systemd::is_our_manager() {
-                ExitCode::from(EX_TEMPFAIL)
+            if platform::manager::is_there() {
+                EX_TEMPFAIL
             } else {
-                ExitCode::SUCCESS
+                0
             }
         }
-        Err(error) => fail(&error, error.hint()),
+        Err(error) => fail(args, &error, error.hint()),
     }
 }
 
@@ -111,36 +140,74 @@ fn runtime(threads: u16) -> io::Result<tokio::runtime::Runtime> {
 }
 
 /// What a person who starts the daemon by hand, and has configured nothing, wants to know.
-fn greet() {
+fn greet(args: &Args) {
     let file = config::user_file().map_or_else(
         || "a config file".to_owned(),
         |file| file.display().to_string(),
     );
-    say(&format!(
+    let text = format!(
         "No servers are configured: serving the built-in server `demo`.\n\n\
          Try, in another terminal:\n  \
            nexusctl tools\n  \
            nexusctl call demo.add --arg a=2 --arg b=3\n\n\
          Your own servers go into {file}:\n  \
            {{ \"mcpServers\": {{ \"time\": {{ \"command\": \"uvx\", \"args\": [\"mcp-server-time\"] }} }} }}\n\n"
-    ));
+    );
+    say(args, &text);
 }
 
 /// Says what is configured. What cannot be used was told before.
-fn check(config: &Config) -> ExitCode {
-    for warning in &config.warnings {
-        say(&format!("warning: {warning}\n"));
-    }
+fn check(args: &Args, config: &Config) -> u8 {
+    show_all(args, &config.diagnoses);
     let n = config.servers.len();
     let plural = if n == 1 { "" } else { "s" };
-    match config.files.first() {
-        Some(file) => say(&format!("{}: {n} server{plural}, good\n", file.display())),
-        None => say("no configuration: the built-in demo would be served\n"),
+    if config.diagnoses.iter().any(Diagnosis::is_error) {
+        say(
+            args,
+            &format!("{n} server{plural} would run, and some would not\n"),
+        );
+        return EX_CONFIG;
     }
-    ExitCode::SUCCESS
+    let files: Vec<String> = config
+        .files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    match files.is_empty() {
+        false => say(
+            args,
+            &format!("{}: {n} server{plural}, good\n", files.join(", ")),
+        ),
+        true => say(
+            args,
+            "no configuration: the built-in demo would be served\n",
+        ),
+    }
+    0
 }
 
-fn fail(error: &dyn Error, hint: Option<&str>) -> ExitCode {
+/// Shows what is wrong with the configuration: set out on a terminal, plainly in a journal.
+fn show_all(args: &Args, diagnoses: &[Diagnosis]) {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let number = |text: String| text.parse().ok();
+    let look = if io::stderr().is_terminal() {
+        Look::Fancy {
+            color: !is_set("NO_COLOR")
+                && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+            width: std::env::var("COLUMNS")
+                .ok()
+                .and_then(number)
+                .unwrap_or(100),
+        }
+    } else {
+        Look::Plain
+    };
+    for diagnosis in diagnoses {
+        say(args, &format!("{}\n", render(diagnosis, look)));
+    }
+}
+
+fn fail(args: &Args, error: &dyn Error, hint: Option<&str>) -> u8 {
     let mut text = format!("error: {error}\n");
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -150,10 +217,14 @@ fn fail(error: &dyn Error, hint: Option<&str>) -> ExitCode {
     if let Some(hint) = hint {
         text += &format!("\nhint: {hint}\n");
     }
-    say(&text);
-    ExitCode::FAILURE
+    say(args, &text);
+    EX_FAILURE
 }
 
-fn say(text: &str) {
+/// For whoever has started us, and where nobody sees that, for whoever reads the log.
+fn say(args: &Args, text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
+    if let Some(file) = &args.log_file {
+        let _ = telemetry::file::append(file, text.as_bytes());
+    }
 }

@@ -13,6 +13,7 @@ pub mod offers;
 pub mod outgoing;
 pub mod revision;
 pub mod rounds;
+pub mod salvage;
 pub mod subscriptions;
 
 /// The longest message that is taken from a server, or sent to one.

@@ -1,4 +1,8 @@
-//! What only some systems have: signals, systemd, the size of our memory.
+//! What only some systems have: signals, managers of services, the size of our memory.
+
+pub mod manager;
+#[cfg(target_os = "linux")]
+pub mod systemd;
 
 #[cfg(unix)]
 mod unix;
@@ -6,11 +10,9 @@ mod unix;
 mod windows;
 
 #[cfg(unix)]
-pub use unix::{raise_file_limit, signals};
+pub use unix::{bind, raise_file_limit, signals};
 #[cfg(windows)]
-pub use windows::{raise_file_limit, signals};
-
-pub mod systemd;
+pub use windows::{bind, foreign_owner, raise_file_limit, service, signals};
 
 use std::{io, path::Path};
 

@@ -9,7 +9,7 @@ pub mod shelf;
 pub mod timings;
 
 pub use member::{Admission, Member};
-pub use server::Server;
+pub use server::{Keeper, Listener, Server};
 
 use crate::{
     config::{Config, ServerConfig},

@@ -18,6 +18,8 @@ mod table;
 mod unix;
 #[cfg(windows)]
 mod windows;
+#[cfg(windows)]
+pub use windows::keeper;
 
 #[cfg(unix)]
 use unix as platform;

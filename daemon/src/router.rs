@@ -53,7 +53,31 @@ impl Router {
     /// The tool or prompt of that name. A server whose lists are not known yet is waited for.
     pub async fn find<T: Item>(&self, name: &str, caller: &Caller) -> Result<Found<T>, Failure> {
         let find = |without: &[Arc<Server>]| self.catalog.find(name, caller, without);
-        self.look(caller, T::KIND, find).await
+        let found = self.look(caller, T::KIND, find).await;
+        match found {
+            // Its server may have it by now, if it no longer stands by what it listed.
+            Err(failure) if failure.reason == T::NOT_FOUND => {
+                if self.freshen(caller, T::KIND).await {
+                    return self.look(caller, T::KIND, find).await;
+                }
+                Err(failure)
+            }
+            found => found,
+        }
+    }
+
+    /// Has lists that are no longer good asked for again. Whether there were any.
+    async fn freshen(&self, caller: &Caller, kind: Kind) -> bool {
+        let servers = self.catalog.pool().servers();
+        let stale: Vec<_> = servers
+            .values()
+            .filter(|server| server.lists_for(caller).of(kind).is_stale())
+            .collect();
+        let settled = stale.iter().map(|server| server.settled(caller, kind));
+        timeout(GUESS, futures_util::future::join_all(settled))
+            .await
+            .is_ok()
+            && !stale.is_empty()
     }
 
     /// The server that has this resource or template, unless it is named.

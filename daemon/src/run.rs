@@ -9,7 +9,7 @@ use crate::{
     face::door,
     platform::{
         self, Wish,
-        systemd::{self, Notice},
+        manager::{self, Notice},
     },
     pool::Pool,
     router::Router,
@@ -17,6 +17,7 @@ use crate::{
 };
 use anyhow::Context as _;
 use futures_util::StreamExt as _;
+use nexus_config::Diagnosis;
 use nexus_proto::endpoint::{BindError, Endpoint, EndpointError, Listener};
 use parking_lot::RwLock;
 use std::{
@@ -89,7 +90,7 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
     #[cfg(unix)]
     look_after_processes(&endpoint);
 
-    let state = crate::config::state_folder();
+    let state = args.state.clone().or_else(crate::config::state_folder);
     let pool = Arc::new(Pool::new(state.as_deref()));
     let catalog = Arc::new(Catalog::new(Arc::clone(&pool)));
     let router = Arc::new(Router::new(Arc::clone(&catalog)));
@@ -110,9 +111,7 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
     let routes = api::routes(&context)
         .await
         .context("cannot build the API")?;
-    for warning in &config.warnings {
-        warn!("{warning}");
-    }
+    tell_all(&config.diagnoses);
     // Before the door opens: nobody is to see servers that are not even being started.
     pool.apply(&config).await;
     let door = tokio::spawn(door::serve(listener, routes, Arc::clone(&context)));
@@ -122,9 +121,9 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
         servers = config.servers.len(),
         "listening"
     );
-    systemd::tell(Notice::Ready);
+    manager::tell(Notice::Ready);
     let watchers = [
-        tokio::spawn(keep_systemd_informed(Arc::clone(&pool))),
+        tokio::spawn(keep_manager_informed(Arc::clone(&pool))),
         tokio::spawn(feed_watchdog(endpoint.clone())),
     ];
 
@@ -167,7 +166,9 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
 /// Takes over the socket that systemd has for us, or makes our own.
 fn listen(args: &Args) -> Result<(Endpoint, Listener), RunError> {
     #[cfg(target_os = "linux")]
-    if let Some(socket) = systemd::socket().context("cannot take over systemd's socket")? {
+    if let Some(socket) =
+        platform::systemd::socket().context("cannot take over systemd's socket")?
+    {
         let adopted = Endpoint::adopt(socket);
         return adopted.map_err(|source| match source {
             BindError::AlreadyRunning { pid } => RunError::AlreadyRunning { pid },
@@ -175,7 +176,7 @@ fn listen(args: &Args) -> Result<(Endpoint, Listener), RunError> {
         });
     }
     let endpoint = Endpoint::resolve(args.socket.as_deref())?;
-    match endpoint.bind() {
+    match platform::bind(&endpoint) {
         Ok(listener) => Ok((endpoint, listener)),
         Err(BindError::AlreadyRunning { pid }) => Err(RunError::AlreadyRunning { pid }),
         Err(source) => Err(RunError::Bind { endpoint, source }),
@@ -208,7 +209,7 @@ fn look_after_processes(endpoint: &Endpoint) {
 async fn stop_when_asked(shutdown: &Shutdown, router: &Router, pool: &Pool) {
     shutdown.asked().await;
     router.close();
-    systemd::tell(Notice::Stopping);
+    manager::tell(Notice::Stopping);
     info!(calls = router.in_flight(), "stopping");
     tokio::select! {
         drained = timeout(DRAIN, router.drained()) => {
@@ -235,12 +236,10 @@ async fn reload(context: &Context) {
     if context.router.is_closed() {
         return; // servers are being ended: none is to be started
     }
-    systemd::tell(Notice::Reloading);
+    manager::tell(Notice::Reloading);
     match context.reload().await {
-        Ok((report, warnings)) => {
-            for warning in warnings {
-                warn!("{warning}");
-            }
+        Ok((report, diagnoses)) => {
+            tell_all(&diagnoses);
             info!(
                 added = report.added.len(),
                 removed = report.removed.len(),
@@ -249,35 +248,49 @@ async fn reload(context: &Context) {
                 "configuration read again"
             );
         }
-        Err(error) => error!(
-            error = format!("{:#}", anyhow::Error::new(error)),
-            "the configuration cannot be used: everything stays as it was"
-        ),
+        Err(error) => {
+            tell_all(&error.diagnoses);
+            error!("the configuration cannot be used: everything stays as it was");
+        }
     }
-    systemd::tell(Notice::Ready);
+    manager::tell(Notice::Ready);
 }
 
 /// Reads the configuration again whenever somebody has written it.
 async fn reload_when_written(context: &Context) {
-    let config = Arc::clone(&context.config.read());
-    let file = config.file(context.config_file.as_deref());
-    let Some(file) = file else {
-        return std::future::pending().await;
-    };
-    let mut watch = FileWatch::new(&file, config.text.clone());
+    let mut config = Arc::clone(&context.config.read());
+    let mut watch = FileWatch::new(config.watched.clone());
     loop {
         watch.changed(WRITING).await;
         reload(context).await;
+        config = Arc::clone(&context.config.read());
+        // A project more or less.
+        if !watch.is_of(config.watched.iter().map(|(file, _)| file.as_path())) {
+            watch = FileWatch::new(config.watched.clone());
+        }
     }
 }
 
-async fn keep_systemd_informed(pool: Arc<Pool>) {
+/// Tells what is wrong with the configuration, with all that a program may want to know of it.
+fn tell_all(diagnoses: &[Diagnosis]) {
+    for diagnosis in diagnoses {
+        let (code, server) = (diagnosis.code, diagnosis.server.as_deref());
+        let hint = diagnosis.fixes.first();
+        if diagnosis.is_error() {
+            error!(code, server, hint, "{diagnosis}");
+        } else {
+            warn!(code, server, hint, "{diagnosis}");
+        }
+    }
+}
+
+async fn keep_manager_informed(pool: Arc<Pool>) {
     let mut pulse = pool.pulse();
     loop {
         let servers = pool.servers();
         let ready = servers.values().filter(|server| server.is_ready()).count();
         let text = format!("{ready} of {} servers ready", servers.len());
-        systemd::tell(Notice::Status(&text));
+        manager::tell(Notice::Status(&text));
         if pulse.changed().await.is_err() {
             return;
         }
@@ -288,13 +301,13 @@ async fn keep_systemd_informed(pool: Arc<Pool>) {
 
 /// Tells systemd that we live, as long as we find that we do.
 async fn feed_watchdog(endpoint: Endpoint) {
-    let Some(interval) = systemd::watchdog() else {
+    let Some(interval) = manager::watchdog() else {
         return;
     };
     let pause = interval / 4;
     loop {
         match timeout(pause, alive::check(&endpoint)).await {
-            Ok(Ok(())) => systemd::tell(Notice::Alive),
+            Ok(Ok(())) => manager::tell(Notice::Alive),
             Ok(Err(error)) => warn!(%error, "we do not answer ourselves"),
             Err(_) => warn!("we do not answer ourselves in time"),
         }

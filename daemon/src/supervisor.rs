@@ -1,6 +1,7 @@
 //! Keeps one server process alive: a pure machine decides, an actor carries out.
 
 mod actor;
+mod diagnose;
 pub mod health;
 mod instance;
 pub mod limiter;

@@ -1,14 +1,22 @@
-//! Logs: for people on a terminal, for machines elsewhere. Always on standard error.
+//! Logs: for people on a terminal, for machines elsewhere. On standard error, or in a file.
 
-use std::io::{self, IsTerminal as _};
+pub mod file;
+
+use std::{
+    io::{self, IsTerminal as _},
+    path::Path,
+};
 use tracing_subscriber::{
-    EnvFilter, Layer, layer::SubscriberExt as _, util::SubscriberInitExt as _,
+    EnvFilter, Layer,
+    fmt::{MakeWriter, writer::BoxMakeWriter},
+    layer::SubscriberExt as _,
+    util::SubscriberInitExt as _,
 };
 
 /// How log lines look.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
-    /// Human on a terminal, journald where systemd reads it, JSON elsewhere
+    /// Human on a terminal and in a file, journald where systemd reads it, JSON elsewhere
     #[default]
     Auto,
     /// For people
@@ -38,8 +46,9 @@ pub enum LogError {
 
 impl LogFormat {
     /// What `Auto` comes to here.
-    pub fn resolve(self) -> Self {
+    pub fn resolve(self, file: Option<&Path>) -> Self {
         match self {
+            Self::Auto if file.is_some() => Self::Human,
             Self::Auto if io::stderr().is_terminal() => Self::Human,
             // systemd says so when it reads our standard error.
             Self::Auto if std::env::var_os("JOURNAL_STREAM").is_some() => Self::Journald,
@@ -49,15 +58,42 @@ impl LogFormat {
     }
 }
 
-/// Starts logging.
-pub fn start(format: LogFormat, filter: &str) -> Result<(), LogError> {
+/// Writes whole lines to a file.
+struct Lines(Box<Path>);
+
+impl io::Write for &Lines {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        file::append(&self.0, text)?;
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = &'a Self;
+
+    fn make_writer(&'a self) -> Self::Writer {
+        self
+    }
+}
+
+/// Starts logging, to standard error or to a file.
+pub fn start(format: LogFormat, filter: &str, file: Option<&Path>) -> Result<(), LogError> {
     let filter = EnvFilter::try_new(filter).map_err(|source| LogError::Filter {
         filter: filter.to_owned(),
         source,
     })?;
-    let layer = match format.resolve() {
+    let on_terminal = file.is_none() && io::stderr().is_terminal();
+    let writer = match file {
+        Some(file) => BoxMakeWriter::new(Lines(file.into())),
+        None => BoxMakeWriter::new(io::stderr),
+    };
+    let layer = match format.resolve(file) {
         LogFormat::Json => tracing_subscriber::fmt::layer()
-            .with_writer(io::stderr)
+            .with_writer(writer)
             .json()
             .flatten_event(true)
             .with_current_span(false)
@@ -65,9 +101,9 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), LogError> {
             .boxed(),
         LogFormat::Journald => journald()?,
         LogFormat::Auto | LogFormat::Human => tracing_subscriber::fmt::layer()
-            .with_writer(io::stderr)
+            .with_writer(writer)
             .with_target(false)
-            .with_ansi(io::stderr().is_terminal() && no_color().is_none())
+            .with_ansi(on_terminal && no_color().is_none())
             .boxed(),
     };
     tracing_subscriber::registry()

@@ -16,13 +16,15 @@ use unix as platform;
 #[cfg(windows)]
 use windows as platform;
 
-use interprocess::local_socket::{self, traits::tokio::Stream as _};
+use interprocess::local_socket;
 use std::{
     env, fmt, io,
     path::{Path, PathBuf},
 };
 
 pub use platform::Listener;
+#[cfg(windows)]
+pub use windows::user;
 
 /// The variable that overrides the place of the endpoint.
 pub const SOCKET_VARIABLE: &str = "NEXUS_SOCKET";
@@ -141,7 +143,7 @@ impl Endpoint {
 
     /// Connects to the daemon, and makes sure that it is this user's.
     pub async fn connect(&self) -> io::Result<Stream> {
-        let stream = Stream::connect(platform::name(&self.0)?).await?;
+        let stream = platform::connect(&self.0).await?;
         platform::check_server(&stream)?;
         Ok(stream)
     }
@@ -156,6 +158,12 @@ impl Endpoint {
     /// Takes the endpoint: exactly one daemon can.
     pub fn bind(&self) -> Result<Listener, BindError> {
         Listener::bind(&self.0)
+    }
+
+    /// Takes the endpoint for a service, which another user may use as well.
+    #[cfg(windows)]
+    pub fn bind_for(&self, client: &str) -> Result<Listener, BindError> {
+        Listener::bind_for(&self.0, Some(client))
     }
 }
 

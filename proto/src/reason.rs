@@ -13,6 +13,7 @@ pub const DOMAIN: &str = "nexus";
 // Details ride in an HTTP/2 trailer: a peer refuses one of more than 16 KiB.
 const MAX_MESSAGE: usize = 1024;
 const MAX_TEXT: usize = 1024;
+const MAX_ADVICE: usize = 512;
 const MAX_STDERR: usize = 3072;
 const MAX_VIOLATIONS: usize = 8;
 
@@ -144,6 +145,12 @@ pub struct Details {
     pub suggestion: Option<String>,
     /// What to do about it.
     pub hint: Option<String>,
+    /// Where the server is configured: a file, a line, a layer.
+    pub source: Option<String>,
+    /// What is likely the cause.
+    pub causes: Vec<String>,
+    /// What else can be done about it.
+    pub fixes: Vec<String>,
     /// What is wrong with the arguments, one entry for each fault.
     pub violations: Vec<Violation>,
     /// The code of the server's JSON-RPC error.
@@ -193,6 +200,9 @@ impl Failure {
         let found = status.get_error_details();
         let info = found.error_info().filter(|info| info.domain == DOMAIN)?;
         let text = |key: &str| info.metadata.get(key).cloned();
+        let lines = |key: &str| {
+            text(key).map_or(Vec::new(), |text| text.lines().map(str::to_owned).collect())
+        };
         let mut details = Details {
             server: text("server"),
             tool: text("tool"),
@@ -200,6 +210,9 @@ impl Failure {
             maybe_executed: info.metadata.contains_key("maybe_executed"),
             suggestion: text("suggestion"),
             hint: text("hint"),
+            source: text("source"),
+            causes: lines("causes"),
+            fixes: lines("fixes"),
             rpc_code: text("rpc_code").and_then(|code| code.parse().ok()),
             rpc_data: text("rpc_data"),
             ..Details::default()
@@ -243,6 +256,9 @@ impl From<Failure> for Status {
         put("exit", details.exit);
         put("suggestion", details.suggestion);
         put("hint", details.hint);
+        put("source", details.source.map(|text| clip(text, MAX_ADVICE)));
+        put("causes", joined(&details.causes));
+        put("fixes", joined(&details.fixes));
         put(
             "maybe_executed",
             details.maybe_executed.then(|| "true".to_owned()),
@@ -272,6 +288,12 @@ impl From<Failure> for Status {
         }
         Status::with_error_details(code, clip(message, MAX_MESSAGE), found)
     }
+}
+
+/// A line for each.
+fn joined(texts: &[String]) -> Option<String> {
+    let lines: Vec<String> = texts.iter().map(|text| text.replace('\n', " ")).collect();
+    (!lines.is_empty()).then(|| clip(lines.join("\n"), MAX_ADVICE))
 }
 
 /// The last of the lines, as many as fit.
@@ -313,6 +335,9 @@ mod tests {
             d.retry_after = Some(Duration::from_millis(1500));
             d.suggestion = Some("demo".into());
             d.hint = Some("look at the log".into());
+            d.source = Some("/etc/nexus/mcp.json:3 (system)".into());
+            d.causes = vec!["this".into(), "or that".into()];
+            d.fixes = vec!["do this".into()];
             d.violations = vec![Violation {
                 field: "/a".into(),
                 description: "is not a number".into(),
@@ -357,6 +382,9 @@ mod tests {
         let failure = full().with(|d| {
             d.stderr = vec!["é".repeat(10_000); 1000];
             d.hint = Some("h".repeat(100_000));
+            d.source = Some("s".repeat(10_000));
+            d.causes = vec!["c".repeat(10_000); 10];
+            d.fixes = vec!["f".repeat(10_000); 10];
             d.rpc_data = Some("d".repeat(100_000));
             d.violations = vec![
                 Violation {

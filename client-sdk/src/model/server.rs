@@ -274,6 +274,10 @@ pub struct ServerFailure {
     pub stderr: Vec<String>,
     /// When it happened.
     pub at: Option<SystemTime>,
+    /// What is likely the cause.
+    pub causes: Vec<String>,
+    /// What to do about it, the best first.
+    pub fixes: Vec<String>,
 }
 
 impl From<v1::ServerFailure> for ServerFailure {
@@ -283,6 +287,8 @@ impl From<v1::ServerFailure> for ServerFailure {
             message: wire.message,
             stderr: wire.stderr,
             at: wire.at.and_then(|at| at.try_into().ok()),
+            causes: wire.causes,
+            fixes: wire.fixes,
         }
     }
 }

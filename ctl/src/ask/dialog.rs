@@ -61,8 +61,11 @@ impl Dialog {
                 let url = request.url().ok_or("there is no page to go to")?;
                 let head = format!("{server} asks you to go to a page:");
                 // A URL has no spaces: what looks like one is shown for what it is.
-                let url = url.replace(char::is_whitespace, "%20");
-                (vec![head, format!("  {}", safe::line(&url))], None)
+                let url = safe::line(&url.replace(char::is_whitespace, "%20"));
+                let mut intro = vec![head, format!("  {url}")];
+                // What stands before it in the URL may look like another one.
+                intro.extend(host(&url).map(|host| format!("It is a page of {host}.")));
+                (intro, None)
             }
             _ => return Err("this is no question that can be put to anybody here"),
         };
@@ -158,6 +161,14 @@ impl Dialog {
             Stage::Field(at) => self.form.as_ref()?.fields.get(at),
         }
     }
+}
+
+/// Who answers there.
+fn host(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
+    let host = rest[..end].rsplit('@').next()?;
+    (!host.is_empty()).then_some(host)
 }
 
 fn indented(line: &str) -> String {

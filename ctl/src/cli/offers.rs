@@ -30,20 +30,15 @@ impl Resources {
 #[derive(Debug, Args)]
 pub(crate) struct Address {
     /// Which server; may be left out where only one lists the URI
-    #[arg(value_name = "SERVER")]
-    first: String,
+    server: Option<String>,
     /// Which resource
-    #[arg(value_name = "URI")]
-    second: Option<String>,
+    pub(crate) uri: String,
 }
 
 impl Address {
+    /// Empty where it was left out.
     pub(crate) fn server(&self) -> &str {
-        self.second.as_ref().map_or("", |_| &self.first)
-    }
-
-    pub(crate) fn uri(&self) -> &str {
-        self.second.as_deref().unwrap_or(&self.first)
+        self.server.as_deref().unwrap_or_default()
     }
 }
 

@@ -4,6 +4,19 @@ use super::Json;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
+#[cfg(not(windows))]
+const EXAMPLES: &str = "\
+Examples:
+  nexusctl service install                      for you, from your next login on and now
+  sudo nexusctl service install --system alice  for a user who never logs in";
+
+#[cfg(windows)]
+const EXAMPLES: &str = "\
+Examples:
+  nexusctl service install                      for you, from your next logon on and now
+  nexusctl service install --system             for a machine where nobody logs on (as an administrator)
+  nexusctl service install --system alice       the same, and alice is the one who uses it";
+
 #[derive(Debug, Args)]
 pub(crate) struct Service {
     #[command(subcommand)]
@@ -13,10 +26,7 @@ pub(crate) struct Service {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
     /// Have the daemon started with your session, and by the first client
-    #[command(after_help = "\
-Examples:
-  nexusctl service install                      for you, from your next login on and now
-  sudo nexusctl service install --system alice  for a user who never logs in")]
+    #[command(after_help = EXAMPLES)]
     Install(Install),
     /// Undo that
     Uninstall(Which),
@@ -43,7 +53,9 @@ pub(crate) struct Install {
 #[derive(Debug, Args)]
 pub(crate) struct Which {
     /// The service of the system that runs for this user, instead of your own
-    #[arg(long, value_name = "USER")]
+    // On Windows nobody's name means whoever installs it.
+    #[cfg_attr(not(windows), arg(long, value_name = "USER"))]
+    #[cfg_attr(windows, arg(long, value_name = "USER", num_args = 0..=1, default_missing_value = ""))]
     pub(crate) system: Option<String>,
     #[command(flatten)]
     pub(crate) json: Json,

@@ -95,7 +95,10 @@ fn a_resource_is_given_by_its_uri_or_with_its_server() {
         let Command::Read(read) = parse(words).command else {
             panic!("{words}");
         };
-        assert_eq!((read.address.server(), read.address.uri()), (server, uri));
+        assert_eq!(
+            (read.address.server(), read.address.uri.as_str()),
+            (server, uri)
+        );
     }
 }
 

@@ -13,7 +13,7 @@ use std::{fs, sync::Arc};
 pub(crate) async fn run(context: &Context, args: Read) -> Result<(), Error> {
     let screen = Arc::new(Screen::new(context.output.clone()));
     let nexus = context.connect_asking(args.asking, &screen).await?;
-    let (server, uri) = (args.address.server(), args.address.uri());
+    let (server, uri) = (args.address.server(), args.address.uri.as_str());
     let result = nexus.resources().read_from(server, uri).await?;
     let Some(path) = args.output else {
         return print(&context.output, &result);

@@ -13,15 +13,16 @@ use std::time::SystemTime;
 
 pub(crate) async fn run(context: &Context, args: Subscribe) -> Result<(), Error> {
     let nexus = context.connect().await?;
-    let (server, uri) = (args.address.server(), args.address.uri());
+    let (server, uri) = (args.address.server(), args.address.uri.as_str());
     let mut events = nexus.resources().subscribe_on(server, uri).await?;
     // Which server it is, once that is known.
     let mut server = server.to_owned();
-    let mut changes = 0;
+    let (mut before, mut changes) = (false, 0);
     while let Some(event) = events.next().await {
         match event? {
             ResourceEvent::Subscribed { server: name } => {
-                let again = if changes > 0 { " again" } else { "" };
+                let again = if before { " again" } else { "" };
+                before = true;
                 let place = safe::line(&name);
                 let note = format!("subscribed{again} to {} on {place}", safe::line(uri));
                 context.output.note(&note);

@@ -3,7 +3,9 @@
 use crate::support::{Fake, Terminal};
 
 fn at_terminal(fake: &Fake, args: &[&str]) -> Terminal {
-    Terminal::run(fake.ctl(&["--color", "never"]).args(args))
+    // One that waits for what is never typed ends all the same.
+    let global = ["--color", "never", "--timeout", "60s"];
+    Terminal::run(fake.ctl(&global).args(args))
 }
 
 #[test]
@@ -46,7 +48,10 @@ fn a_form_can_be_declined_and_cancelled() {
     }
     // In the middle of it, too.
     let mut terminal = at_terminal(&fake, &["call", "demo.form"]);
-    terminal.types("y\nAnn\n");
+    terminal.shows("[accept/decline/cancel] ");
+    terminal.types("y\n");
+    terminal.shows("text: ");
+    terminal.types("Ann\n");
     terminal.shows("Enter for Green: ");
     terminal.types("\x04");
     assert!(terminal.ends().1.ends_with("{\"action\":\"cancel\"}\n"));
@@ -57,6 +62,7 @@ fn a_page_is_shown_and_not_opened() {
     let fake = Fake::start();
     let mut terminal = at_terminal(&fake, &["call", "demo.page"]);
     terminal.shows("Demo asks you to go to a page:\r\n  Log in\r\n  https://x.example/login\r\n");
+    terminal.shows("It is a page of x.example.\r\n");
     terminal.shows("It is not opened for you.\r\n[accept/decline/cancel] ");
     terminal.types("accept\n");
     assert!(terminal.ends().1.ends_with("{\"action\":\"accept\"}\n"));

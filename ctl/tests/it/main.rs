@@ -5,6 +5,11 @@
 mod ask;
 #[cfg(unix)]
 mod call;
+mod config;
+#[cfg(unix)]
+mod diagnoses;
+#[cfg(unix)]
+mod mcp;
 #[cfg(unix)]
 mod no_daemon;
 #[cfg(unix)]

@@ -32,7 +32,6 @@ fn every_command_says_that_no_daemon_runs_and_how_to_start_one() {
         &["logs", "x"],
         &["reload"],
         &["shutdown"],
-        &["config"],
     ] {
         let run = Run::of(nexusctl().arg("--socket").arg(&socket).args(args));
         let error = run.error(3);

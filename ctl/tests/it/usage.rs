@@ -12,7 +12,7 @@ fn run(args: &[&str]) -> Run {
     )
 }
 
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 29] = [
     "status",
     "servers",
     "tools",
@@ -36,6 +36,10 @@ const COMMANDS: [&str; 25] = [
     "reload",
     "shutdown",
     "config",
+    "trust",
+    "import",
+    "connect",
+    "doctor",
     "completions",
     "man",
 ];

@@ -83,6 +83,41 @@ impl Answers {
         all
     }
 
+    /// What a client declares: a JSON object.
+    pub fn read(declaration: &[u8]) -> Self {
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Declared {
+            sampling: Option<Sampling>,
+            elicitation: Option<Elicitation>,
+            roots: Option<Value>,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Sampling {
+            tools: Option<Value>,
+            context: Option<Value>,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Elicitation {
+            form: Option<Value>,
+            url: Option<Value>,
+        }
+        let declared: Declared = serde_json::from_slice(declaration).unwrap_or_default();
+        let sampling = declared.sampling.as_ref();
+        let elicitation = declared.elicitation.as_ref();
+        Self {
+            sampling: sampling.is_some(),
+            sampling_tools: sampling.is_some_and(|sampling| sampling.tools.is_some()),
+            sampling_context: sampling.is_some_and(|sampling| sampling.context.is_some()),
+            // Before there were pages, there was no need to say which.
+            elicitation_form: elicitation.is_some_and(|e| e.form.is_some() || e.url.is_none()),
+            elicitation_url: elicitation.is_some_and(|elicitation| elicitation.url.is_some()),
+            roots: declared.roots.is_some(),
+        }
+    }
+
     /// Whether this question can be answered. `params` is JSON text.
     pub fn cover(self, method: &str, params: &[u8]) -> bool {
         #[derive(Deserialize)]
@@ -128,6 +163,16 @@ mod tests {
         let told = Answers::ALL.legacy_declaration(true);
         assert!(told.contains(r#""roots":{"listChanged":true}"#), "{told}");
         assert_eq!(Answers::NONE.legacy_declaration(true), "{}");
+    }
+
+    #[test]
+    fn what_is_declared_is_read() {
+        for answers in [Answers::ALL, Answers::NONE] {
+            assert_eq!(Answers::read(answers.declaration().as_bytes()), answers);
+        }
+        let old = Answers::read(br#"{"elicitation":{},"roots":{"listChanged":true}}"#);
+        assert!(old.elicitation_form && !old.elicitation_url && old.roots && !old.sampling);
+        assert_eq!(Answers::read(b"[]"), Answers::NONE);
     }
 
     #[test]

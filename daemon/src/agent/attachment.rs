@@ -26,8 +26,8 @@ pub struct Hello {
     pub version: String,
     /// What it can be asked.
     pub answers: Answers,
-    /// The folders that it works in.
-    pub roots: Vec<Root>,
+    /// The folders that it works in; `None` for one that is to be asked for them.
+    pub roots: Option<Vec<Root>>,
 }
 
 /// A folder that an agent works in.
@@ -97,7 +97,7 @@ pub struct Attachment {
     pub hello: Hello,
     /// What it can be asked, as a client declares it.
     pub(super) declaration: Bytes,
-    roots: RwLock<Vec<Root>>,
+    roots: RwLock<Option<Vec<Root>>>,
     to: mpsc::Sender<ToAgent>,
     /// `None` once it can no longer be asked.
     open: Mutex<Option<HashMap<u64, oneshot::Sender<Answer>>>>,
@@ -119,12 +119,12 @@ impl Attachment {
 
     /// The folders that it works in now.
     pub fn roots(&self) -> Vec<Root> {
-        self.roots.read().clone()
+        self.roots.read().clone().unwrap_or_default()
     }
 
     /// Its folders have changed.
     pub fn set_roots(&self, roots: Vec<Root>) {
-        *self.roots.write() = roots;
+        *self.roots.write() = Some(roots);
     }
 
     /// It has answered. What nobody asked, or nobody waits for any more, is let go.
@@ -154,8 +154,10 @@ impl Attachment {
         if !self.hello.answers.cover(&question.method, &question.params) {
             return Err(Refusal::cannot(&question.method));
         }
-        if question.method == "roots/list" {
-            return Ok(self.roots_list());
+        if question.method == "roots/list"
+            && let Some(roots) = &*self.roots.read()
+        {
+            return Ok(roots_list(roots));
         }
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let (answer, mut waiting) = oneshot::channel();
@@ -182,17 +184,16 @@ impl Attachment {
         asked.told = true;
         (&mut waiting).await.unwrap_or_else(|_| Err(gone()))
     }
+}
 
-    fn roots_list(&self) -> Bytes {
-        let roots = self.roots.read();
-        let roots = roots.iter().map(|root| match root.name.as_str() {
-            "" => json!({ "uri": root.uri }),
-            name => json!({ "uri": root.uri, "name": name }),
-        });
-        json!({ "roots": roots.collect::<Vec<_>>() })
-            .to_string()
-            .into()
-    }
+fn roots_list(roots: &[Root]) -> Bytes {
+    let roots = roots.iter().map(|root| match root.name.as_str() {
+        "" => json!({ "uri": root.uri }),
+        name => json!({ "uri": root.uri, "name": name }),
+    });
+    json!({ "roots": roots.collect::<Vec<_>>() })
+        .to_string()
+        .into()
 }
 
 /// A question that was put. Whoever goes away takes it back.
@@ -229,7 +230,7 @@ mod tests {
         };
         let hello = Hello {
             answers,
-            roots: vec![root("file:///a", ""), root("file:///b", "B")],
+            roots: Some(vec![root("file:///a", ""), root("file:///b", "B")]),
             ..Hello::default()
         };
         (Attachment::new(hello, to), from)

@@ -3,7 +3,8 @@
 use super::{Context, caller, convert};
 use crate::{
     agent::{Agent, Answers, Attachment, Hello, Presence, Refusal, Root, ToAgent},
-    mcp::lists::{Kind, List},
+    catalog::Changed,
+    mcp::lists::Kind,
     pool::key::Caller,
     shutdown::Shutdown,
 };
@@ -14,7 +15,7 @@ use nexus_proto::{
         agents_attach_response::Message as Wire, agents_server,
     },
 };
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
@@ -169,35 +170,16 @@ async fn ask(mut questions: mpsc::Receiver<ToAgent>, wire: &ToWire) {
 
 /// Tells which lists change, as this agent sees them.
 async fn tell_changes(context: &Context, caller: &Caller, wire: &ToWire) {
-    let mut pulse = context.pool.pulse();
-    let mut known: HashMap<(String, u8), Arc<List>> = HashMap::new();
-    let mut is_first = true;
-    loop {
-        let _ = pulse.borrow_and_update();
-        let servers = context.pool.servers();
-        known.retain(|(name, _), _| servers.contains_key(name));
-        for (name, server) in servers.iter() {
-            for kind in Kind::ALL {
-                let Some(list) = server.list_for(caller, kind) else {
-                    continue;
-                };
-                let before = known.insert((name.clone(), kind as u8), Arc::clone(&list));
-                let is_same = before.is_some_and(|before| Arc::ptr_eq(&before, &list));
-                if is_same || is_first {
-                    continue;
-                }
-                let changed = Wire::Changed(v1::AgentListChanged {
-                    server: name.clone(),
-                    kind: wire_kind(kind).into(),
-                });
-                if wire.send(message(changed)).await.is_err() {
-                    return;
-                }
+    let mut changed = Changed::new(&context.pool);
+    while let Some(lists) = changed.next(caller, |_| true).await {
+        for (server, kind) in lists {
+            let changed = Wire::Changed(v1::AgentListChanged {
+                server,
+                kind: wire_kind(kind).into(),
+            });
+            if wire.send(message(changed)).await.is_err() {
+                return;
             }
-        }
-        is_first = false;
-        if pulse.changed().await.is_err() {
-            return;
         }
     }
 }
@@ -237,7 +219,7 @@ fn read_hello(hello: v1::AgentHello) -> Result<Hello, Failure> {
             elicitation_url: can.elicitation_url,
             roots: can.roots,
         },
-        roots: read_roots(hello.roots)?,
+        roots: Some(read_roots(hello.roots)?),
     })
 }
 

@@ -26,7 +26,6 @@ pub(super) fn of<T>(request: &Request<T>) -> Caller {
     let metadata = request.metadata();
     let credential = metadata.get(CREDENTIAL);
     let caller = Caller {
-        agent: agent.cloned().unwrap_or_default(),
         project: metadata
             .get_bin(PROJECT)
             .and_then(|value| value.to_bytes().ok())
@@ -34,6 +33,7 @@ pub(super) fn of<T>(request: &Request<T>) -> Caller {
         credential: credential
             .filter(|shown| !shown.is_empty())
             .map(|shown| Credential::new(shown.as_bytes())),
+        ..Caller::of(agent.cloned().unwrap_or_default())
     };
     caller.agent.note_project(&caller.project);
     caller

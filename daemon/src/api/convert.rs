@@ -28,7 +28,10 @@ pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
     let lists = server.lists_for(caller);
     let count = |kind| {
         let list = lists.of(kind).list.as_ref();
-        number(list.map_or(0, |list| list.entries.len()))
+        // As many as there are for anybody.
+        let passes = |key: &str| kind != Kind::Tools || config.tools.passes(key);
+        let entries = list.iter().flat_map(|list| &list.entries);
+        number(entries.filter(|entry| passes(&entry.key)).count())
     };
     let sum = |count: fn(&v1::Instance) -> u32| instances.iter().map(count).sum();
     let timing = |percent| {
@@ -75,6 +78,8 @@ pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
             message: past.failure.message.clone(),
             stderr: past.failure.details.stderr.clone(),
             at: Some(timestamp(past.at)),
+            causes: past.failure.details.causes.clone(),
+            fixes: fixes(&past.failure),
         }),
         next_try: status.next_try.map(timestamp),
         warnings: warnings(server, &lists, &members),
@@ -102,6 +107,12 @@ fn instance(server: &Server, member: &Member) -> v1::Instance {
         in_flight: number(in_flight),
         waiting: number(waiting),
     }
+}
+
+/// What to do about a failure, the best first.
+fn fixes(failure: &nexus_proto::reason::Failure) -> Vec<String> {
+    let details = &failure.details;
+    details.hint.iter().chain(&details.fixes).cloned().collect()
 }
 
 /// Of several processes, the one that fares best stands for the server.

@@ -52,7 +52,7 @@ impl daemon_server::Daemon for Daemon {
         // Carried out to its end, also when whoever asked for it has gone.
         let context = Arc::clone(&self.0);
         let reloaded = tokio::spawn(async move { context.reload().await }).await;
-        let (report, warnings) = reloaded
+        let (report, diagnoses) = reloaded
             .map_err(|_| broken())?
             .map_err(|error| config_failure(&error))?;
         Ok(Response::new(v1::DaemonReloadResponse {
@@ -60,7 +60,7 @@ impl daemon_server::Daemon for Daemon {
             removed: report.removed,
             changed: report.changed,
             unchanged: report.unchanged,
-            warnings,
+            warnings: diagnoses.iter().map(ToString::to_string).collect(),
         }))
     }
 
@@ -87,10 +87,21 @@ impl daemon_server::Daemon for Daemon {
 }
 
 fn config_failure(error: &ConfigError) -> Failure {
-    let message = match std::error::Error::source(error) {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    };
-    Failure::new(Reason::ConfigInvalid, message)
-        .with(|details| details.hint = error.hint().map(str::to_owned))
+    Failure::new(Reason::ConfigInvalid, error.to_string()).with(|details| {
+        let Some(first) = error.diagnoses.first() else {
+            return;
+        };
+        details.server.clone_from(&first.server);
+        details.causes.clone_from(&first.notes);
+        let mut fixes = first.fixes.iter().cloned();
+        details.hint = fixes.next();
+        details.fixes = fixes.collect();
+        details.source = first.source.as_ref().map(|source| {
+            let place = first
+                .place()
+                .map(|(line, column)| format!(":{line}:{column}"));
+            let path = source.path.display();
+            format!("{path}{} ({})", place.unwrap_or_default(), source.layer)
+        });
+    })
 }

@@ -4,13 +4,16 @@ use super::{Context, caller, deadline, lists};
 use crate::{
     mcp::{
         lists::{Definition, Kind},
-        subscriptions::{Event, Subscription},
+        subscriptions::Event,
     },
-    pool::{Server, key::Caller},
+    pool::{Listener, Server, key::Caller},
     router::{Read, keep_up},
     shutdown::Shutdown,
 };
-use nexus_proto::v1::{self, resources_server, resources_subscribe_response::Event as Wire};
+use nexus_proto::{
+    reason::{Failure, Reason},
+    v1::{self, resources_server, resources_subscribe_response::Event as Wire},
+};
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -85,10 +88,10 @@ impl resources_server::Resources for Resources {
         let caller = caller::of(&request);
         let v1::ResourcesSubscribeRequest { server, uri } = request.into_inner();
         let router = &self.0.router;
-        let (server, subscription) = router.subscribe(&caller, &server, &uri).await?;
+        let listener = router.subscribe(&caller, &server, &uri).await?;
         let (events, stream) = mpsc::channel(EVENTS);
         let shutdown = self.0.shutdown.clone();
-        tokio::spawn(tell(server, caller, subscription, shutdown, events));
+        tokio::spawn(tell(listener, shutdown, events));
         Ok(Response::new(ReceiverStream::new(stream)))
     }
 }
@@ -114,14 +117,19 @@ async fn gather<T>(
 
 /// Tells what happens to a resource, until nobody listens or there is no hope for its server.
 async fn tell(
-    server: Arc<Server>,
-    caller: Caller,
-    mut subscription: Subscription,
+    listener: Listener,
     shutdown: Shutdown,
     events: mpsc::Sender<Result<v1::ResourcesSubscribeResponse, Status>>,
 ) {
-    let name = server.config().name.clone();
-    let mut keep_up = std::pin::pin!(keep_up(&server, &caller));
+    let Listener {
+        mut subscription,
+        keeper,
+    } = listener;
+    let server = keeper.server();
+    let name = server
+        .map(|server| server.config().name.clone())
+        .unwrap_or_default();
+    let mut keep_up = std::pin::pin!(keep_up(&keeper));
     loop {
         let event = tokio::select! {
             biased;
@@ -140,7 +148,10 @@ async fn tell(
             Some(Event::Refused(failure)) => Err(failure.with(|details| {
                 details.server = Some(name.clone());
             })),
-            None => return,
+            None => {
+                let message = "the subscription has ended: subscribe again";
+                Err(Failure::new(Reason::Internal, message))
+            }
         };
         let is_end = event.is_err();
         let event = event.map(|event| v1::ResourcesSubscribeResponse { event: Some(event) });

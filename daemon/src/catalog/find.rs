@@ -2,6 +2,7 @@
 
 use super::{Catalog, Item, names::Names};
 use crate::{
+    mcp::lists::Kind,
     nearest::nearest,
     pool::{Server, check_length, key::Caller},
     supervisor::status::Readiness,
@@ -103,7 +104,7 @@ impl Catalog {
                 })),
                 // One that keeps ending, or would have to be woken for it, is not worth the wait; nor is
                 // any for a name that says which server is meant.
-                None if !is_dotted && may_tell(&server.readiness_for(caller)) => {
+                None if !is_dotted && is_coming(&server.readiness_for(caller)) => {
                     unlisted.get_or_insert_with(|| Arc::clone(server));
                 }
                 None => {}
@@ -157,6 +158,11 @@ impl Catalog {
     }
 }
 
+/// Whether the lists of a server will be known soon, without anybody having to wake it.
+pub(super) fn is_coming(readiness: &Readiness) -> bool {
+    matches!(readiness, Readiness::Wait | Readiness::Ready(_))
+}
+
 fn no_such_item<T: Item>(
     server: &Server,
     names: &Names<T>,
@@ -174,6 +180,18 @@ fn no_such_item<T: Item>(
         return Failure::new(T::NOT_FOUND, message).with(|details| {
             details.server = Some(config.name.clone());
             details.hint = Some(format!("`nexusctl refresh {}` asks again", config.slug));
+        });
+    }
+    if T::KIND == Kind::Tools && !config.tools.passes(name) {
+        let message = format!(
+            "the tool {name:?} of {:?} is left out by the configuration",
+            config.name
+        );
+        return Failure::new(T::NOT_FOUND, message).with(|details| {
+            details.server = Some(config.name.clone());
+            details.hint = Some(
+                "see \"include_tools\" and \"exclude_tools\" in `nexusctl config show`".to_owned(),
+            );
         });
     }
     Failure::new(

@@ -2,6 +2,7 @@
 
 use super::Catalog;
 use crate::{
+    config::{ServerConfig, ToolFilter},
     mcp::lists::{Definition, Kind, List},
     pool::{Pool, Server},
 };
@@ -49,18 +50,25 @@ pub struct Names<T> {
     pub(super) by_agent_name: HashMap<String, Arc<T>>,
     source: Arc<List>,
     slug: Slug,
+    filter: ToolFilter,
 }
 
 impl<T: Item> Names<T> {
-    fn new(server: &str, slug: &Slug, source: &Arc<List>) -> Self {
+    fn new(config: &ServerConfig, source: &Arc<List>) -> Self {
+        let (server, slug) = (config.name.as_str(), &config.slug);
         let mut names = Self {
             list: Vec::with_capacity(source.entries.len()),
             by_name: HashMap::new(),
             by_agent_name: HashMap::new(),
             source: Arc::clone(source),
             slug: slug.clone(),
+            filter: config.tools.clone(),
         };
-        for definition in &source.entries {
+        // What is left out here can be neither listed nor called.
+        let passes = |definition: &&Definition| {
+            T::KIND != Kind::Tools || config.tools.passes(&definition.key)
+        };
+        for definition in source.entries.iter().filter(passes) {
             let name = tool_name(slug, &definition.key);
             let item = Arc::new(T::new(name.clone(), server.to_owned(), definition));
             names.list.push(Arc::clone(&item));
@@ -90,14 +98,19 @@ impl<T: Item> Cache<T> {
         let mut known = self.0.lock();
         let of_server = known.entry(config.name.clone()).or_default();
         let is_it = |names: &&Arc<Names<T>>| {
-            Arc::ptr_eq(&names.source, &source) && names.slug == config.slug
+            Arc::ptr_eq(&names.source, &source)
+                && names.slug == config.slug
+                && names.filter == config.tools
         };
         if let Some(names) = of_server.iter().find(is_it) {
             return Arc::clone(names);
         }
-        let names = Arc::new(Names::new(&config.name, &config.slug, &source));
+        let names = Arc::new(Names::new(&config, &source));
         // Lists that only we remember are nobody's any more.
-        of_server.retain(|old| Arc::strong_count(&old.source) > 1 && old.slug == config.slug);
+        of_server.retain(|old| {
+            let is_held = Arc::strong_count(&old.source) > 1;
+            is_held && old.slug == config.slug && old.filter == config.tools
+        });
         of_server.push(Arc::clone(&names));
         let servers = pool.servers();
         known.retain(|name, _| servers.contains_key(name));

@@ -1,6 +1,6 @@
 //! Which server a resource is read from.
 
-use super::{Catalog, Named, NotFound, find::may_tell};
+use super::{Catalog, Named, NotFound, find::is_coming};
 use crate::{
     mcp::lists::Kind,
     nearest::nearest,
@@ -37,7 +37,8 @@ impl Catalog {
         let is_left_out = |server: &Arc<Server>| without.iter().any(|out| Arc::ptr_eq(out, server));
         for server in servers.values().filter(|server| !is_left_out(server)) {
             let Some(list) = server.list_for(caller, kind) else {
-                if may_tell(&server.readiness_for(caller)) {
+                // One that runs tells it soon: its tools come first.
+                if is_coming(&server.readiness_for(caller)) {
                     return Err(NotFound::AskLater(Arc::clone(server), Named::No));
                 }
                 continue;

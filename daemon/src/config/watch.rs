@@ -1,4 +1,4 @@
-//! Tells when a configuration file has been written.
+//! Tells when one of the configuration files has been written.
 
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use std::{
@@ -13,29 +13,30 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// How often the file is looked at though nothing has told of a change.
+/// How often the files are looked at though nothing has told of a change.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Watches one file, for as long as it is held.
+/// Watches files, for as long as it is held.
 #[derive(Debug)]
 pub struct FileWatch {
-    file: PathBuf,
-    text: Option<Vec<u8>>,
+    files: Vec<(PathBuf, Option<Vec<u8>>)>,
     changes: mpsc::Receiver<()>,
     _watcher: Option<RecommendedWatcher>,
 }
 
 impl FileWatch {
-    /// Watches this file, of which `text` is known. Neither it nor its folder need be there yet.
-    pub fn new(file: &Path, text: Option<Vec<u8>>) -> Self {
+    /// Watches these files, of which the content is known. Neither they nor their folders need be there yet.
+    pub fn new(files: Vec<(PathBuf, Option<Vec<u8>>)>) -> Self {
         let (news, changes) = mpsc::channel(1);
-        let names: Vec<OsString> = places(file)
+        let places: Vec<PathBuf> = files.iter().flat_map(|(file, _)| places(file)).collect();
+        let names: BTreeSet<OsString> = places
             .iter()
             .filter_map(|place| place.file_name().map(OsStr::to_owned))
             .collect();
         // Others may live in the same folder, and write all the time.
         let is_ours = move |event: &notify::Event| {
-            let is_named = |path: &PathBuf| names.iter().any(|name| path.file_name() == Some(name));
+            let is_named =
+                |path: &PathBuf| path.file_name().is_some_and(|name| names.contains(name));
             event.need_rescan() || event.paths.iter().any(is_named)
         };
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
@@ -47,37 +48,47 @@ impl FileWatch {
                 let _ = news.try_send(());
             }
         });
-        let folders: BTreeSet<PathBuf> = places(file)
+        let folders: BTreeSet<&Path> = places
             .iter()
-            .filter_map(|place| place.parent().map(Path::to_owned))
+            .filter_map(|place| place.parent())
             .filter(|folder| !folder.as_os_str().is_empty())
             .collect();
-        let watcher = watcher.and_then(|mut watcher| {
+        let watcher = watcher.map(|mut watcher| {
             for folder in folders {
-                watcher.watch(&folder, RecursiveMode::NonRecursive)?;
+                // Without it, changes are seen a little later.
+                if let Err(error) = watcher.watch(folder, RecursiveMode::NonRecursive) {
+                    let folder = folder.display();
+                    tracing::debug!(%error, %folder, "a folder of the configuration cannot be watched");
+                }
             }
-            Ok(watcher)
+            watcher
         });
-        // Without it, changes are seen a little later.
-        if let Err(error) = &watcher {
-            tracing::debug!(%error, "the folder of the configuration cannot be watched");
-        }
         Self {
-            text,
-            file: file.to_owned(),
+            files,
             changes,
             _watcher: watcher.ok(),
         }
     }
 
-    /// Waits until there is something else in the file. An editor may take several steps for that: they
+    /// Whether these are the files that it watches.
+    pub fn is_of<'a>(&self, files: impl IntoIterator<Item = &'a Path>) -> bool {
+        files
+            .into_iter()
+            .eq(self.files.iter().map(|(file, _)| file.as_path()))
+    }
+
+    /// Waits until there is something else in a file. An editor may take several steps for that: they
     /// are over when nothing happens for a moment, and taken to be over after eight.
     pub async fn changed(&mut self, moment: Duration) {
         loop {
-            // First of all: it may have been written before it was watched.
-            let text = read(&self.file);
-            if text != self.text {
-                self.text = text;
+            // First of all: they may have been written before they were watched.
+            let mut has_changed = false;
+            for (file, known) in &mut self.files {
+                let content = read(file);
+                has_changed |= content != *known;
+                *known = content;
+            }
+            if has_changed {
                 return;
             }
             match timeout(LOOK, self.changes.recv()).await {
@@ -119,7 +130,7 @@ mod tests {
     async fn every_way_to_write_a_file_is_seen() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("mcp.json");
-        let mut watch = FileWatch::new(&file, None);
+        let mut watch = FileWatch::new(vec![(file.clone(), None)]);
         fs::write(&file, "one").unwrap();
         watch.changed(MOMENT).await;
         fs::write(dir.path().join("new"), "two").unwrap();
@@ -134,7 +145,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("mcp.json");
         fs::write(&file, "one").unwrap();
-        let mut watch = FileWatch::new(&file, Some(b"one".to_vec()));
+        let mut watch = FileWatch::new(vec![(file.clone(), Some(b"one".to_vec()))]);
         fs::write(&file, "one").unwrap();
         fs::write(dir.path().join("other"), "").unwrap();
         let changed = tokio::time::timeout(Duration::from_millis(200), watch.changed(MOMENT));
@@ -146,7 +157,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("mcp.json");
         fs::write(&file, "two").unwrap();
-        let mut watch = FileWatch::new(&file, Some(b"one".to_vec()));
+        let mut watch = FileWatch::new(vec![(file.clone(), Some(b"one".to_vec()))]);
         watch.changed(MOMENT).await;
     }
 
@@ -154,7 +165,7 @@ mod tests {
     async fn neighbours_that_are_always_written_hide_nothing() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("mcp.json");
-        let mut watch = FileWatch::new(&file, None);
+        let mut watch = FileWatch::new(vec![(file.clone(), None)]);
         let other = dir.path().join("other");
         let busy = tokio::spawn(async move {
             loop {
@@ -171,7 +182,7 @@ mod tests {
     async fn a_folder_that_is_not_there_yet_is_no_reason_not_to_look() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("nexus/mcp.json");
-        let mut watch = FileWatch::new(&file, None);
+        let mut watch = FileWatch::new(vec![(file.clone(), None)]);
         fs::create_dir(dir.path().join("nexus")).unwrap();
         fs::write(&file, "one").unwrap();
         watch.changed(MOMENT).await;
@@ -188,7 +199,7 @@ mod tests {
         fs::write(dotfiles.join("mcp.json"), "one").unwrap();
         let file = dir.path().join("mcp.json");
         std::os::unix::fs::symlink(dotfiles.join("mcp.json"), &file).unwrap();
-        let mut watch = FileWatch::new(&file, Some(b"one".to_vec()));
+        let mut watch = FileWatch::new(vec![(file.clone(), Some(b"one".to_vec()))]);
         fs::write(dotfiles.join("mcp.json"), "two").unwrap();
         watch.changed(MOMENT).await;
     }

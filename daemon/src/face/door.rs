@@ -1,6 +1,7 @@
 //! Lets clients in, finds out what they speak, and serves them until they leave.
 
 use super::{
+    lines,
     rewind::Rewind,
     sniff::{Protocol, sniff},
 };
@@ -43,8 +44,6 @@ const FIRST_WORD: Duration = Duration::from_secs(10);
 const STREAM_WINDOW: u32 = 1024 * 1024;
 const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
 
-const NOT_MCP_YET: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32601,\"message\":\
-    \"this version of nexusd does not speak MCP on its endpoint: use gRPC (nexusctl, nexus-client)\"}}\n";
 const NOT_HTTP_YET: &[u8] = b"HTTP/1.1 501 Not Implemented\r\ncontent-type: text/plain\r\n\
     connection: close\r\ncontent-length: 85\r\n\r\n\
     this version of nexusd does not speak HTTP/1.1: use gRPC (nexusctl, nexus-client)\r\n\r\n";
@@ -85,7 +84,7 @@ async fn welcome(
     mut stream: Stream,
     peer: Peer,
     routes: Routes,
-    context: &Context,
+    context: &Arc<Context>,
 ) -> io::Result<()> {
     let mut seen = BytesMut::with_capacity(64);
     let protocol = timeout(FIRST_WORD, async {
@@ -102,7 +101,11 @@ async fn welcome(
     .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
     match protocol {
         Protocol::Grpc => grpc(Rewind::new(seen.freeze(), stream), peer, routes, context).await,
-        Protocol::McpLines => stream.write_all(NOT_MCP_YET).await,
+        Protocol::McpLines => {
+            let agent = Arc::new(Agent::new(peer.pid));
+            let _here = Here::new(&context.agents, &agent);
+            lines::serve(Rewind::new(seen.freeze(), stream), agent, context).await
+        }
         Protocol::Http1 => stream.write_all(NOT_HTTP_YET).await,
         Protocol::Unknown => {
             if !seen.is_empty() {

@@ -21,6 +21,7 @@ use super::{
     offers::Offers,
     outgoing::{self, Ask, Meta, Modern},
     revision::Revision,
+    salvage,
     subscriptions::Subscriptions,
 };
 use crate::{
@@ -33,7 +34,7 @@ use crate::{
 use bytes::Bytes;
 use nexus_proto::reason::{Failure, Reason};
 use parking_lot::Mutex;
-use questions::Questions;
+use questions::{Candidate, Questions};
 use std::{
     collections::{HashMap, HashSet},
     fmt,
@@ -47,9 +48,6 @@ use tokio::{
     sync::{Notify, mpsc, oneshot, watch},
     time::Instant,
 };
-
-/// How much of each end of a line is searched for an id.
-const SEARCHED: usize = 4096;
 
 /// More lines in a row that are no messages are not a banner: the program does not speak MCP.
 const MAX_NOISE: u64 = 100;
@@ -142,6 +140,10 @@ pub struct Host {
     pub server: String,
     /// Set when the server puts a question to its client that only an agent could answer, in a call.
     pub asks: Arc<AtomicBool>,
+    /// The same, when it asks for folders.
+    pub asks_roots: Arc<AtomicBool>,
+    /// What a legacy server is told that can be asked.
+    pub declared: Answers,
     /// Whose the process is, if it is one agent's alone.
     pub owner: Option<Weak<Agent>>,
     /// Who wants to know which resources change.
@@ -183,14 +185,12 @@ pub struct Connection {
     host: Host,
     terms: OnceLock<Terms>,
     table: Mutex<Table>,
-    /// Rung when a request has ended: whose a question is may be plain now.
-    settled: Notify,
     questions: Questions,
     listens: Mutex<HashMap<u64, mpsc::Sender<Heard>>>,
     /// How often the server has forgotten what it was told.
     renewals: watch::Sender<u64>,
-    /// The least urgent log messages that the server was told to send.
-    level: Mutex<Option<Level>>,
+    /// How much the server is to log, and how much it was told to.
+    level: Mutex<Levels>,
     /// Rung when nothing is pending after new requests have been refused.
     drained: Notify,
     last_id: AtomicU64,
@@ -204,13 +204,48 @@ pub struct Connection {
     last_call: AtomicU64,
 }
 
+/// How long a call that was given up may still have the server ask something, or log something. A server
+/// that has taken notice stops at once; one that has not will answer late.
+const GHOST: Duration = Duration::from_secs(30);
+
 #[derive(Debug, Default)]
 struct Table {
     pending: HashMap<u64, Pending>,
+    /// Calls that were given up and may not be over: whose, and since when.
+    ghosts: HashMap<u64, (u64, Instant)>,
     /// Requests whose answers nobody waits for any more, though the server was not told. There are few.
     forgotten: HashSet<u64>,
     /// Why no new requests are taken.
     closed: Option<Arc<Failure>>,
+}
+
+impl Table {
+    /// What a server may be working on now.
+    fn candidates(&mut self) -> HashMap<u64, Candidate> {
+        self.ghosts.retain(|_, (_, since)| since.elapsed() < GHOST);
+        let ghosts = self
+            .ghosts
+            .iter()
+            .map(|(id, (agent, _))| (*id, Candidate::Ghost(*agent)));
+        let pending = self.pending.iter().filter_map(|(id, pending)| {
+            let candidate = match &pending.call {
+                Some(call) => Candidate::Agent(Arc::clone(&call.agent)),
+                None if pending.is_probe => return None,
+                None => Candidate::Us,
+            };
+            Some((*id, candidate))
+        });
+        ghosts.chain(pending).collect()
+    }
+}
+
+/// How much a server is to log.
+#[derive(Debug, Default)]
+struct Levels {
+    /// As an operator wants it.
+    wanted: Option<Level>,
+    /// As it was last told.
+    told: Option<Level>,
 }
 
 #[derive(Debug)]
@@ -218,6 +253,8 @@ struct Pending {
     reply: oneshot::Sender<Reply>,
     /// It is a call, not a question of our own: the server is used.
     call: Option<OnBehalf>,
+    /// It only asks whether the server lives.
+    is_probe: bool,
 }
 
 impl Connection {
@@ -229,7 +266,6 @@ impl Connection {
             host,
             terms: OnceLock::new(),
             table: Mutex::default(),
-            settled: Notify::new(),
             questions: Questions::default(),
             listens: Mutex::default(),
             renewals: watch::channel(0).0,
@@ -261,10 +297,11 @@ impl Connection {
             .is_some_and(|terms| terms.revision.is_modern())
     }
 
-    /// Batches came with one revision and went with the next.
+    /// Batches came with one revision and went with the next. Before it is known which one is spoken, there may be
+    /// some: a server that batches all it says batches its first answer too.
     fn has_batches(&self) -> bool {
         let revision = self.terms.get().map(|terms| terms.revision);
-        revision.is_some_and(|revision| revision <= Revision::V2025_03_26)
+        revision.is_none_or(|revision| revision <= Revision::V2025_03_26)
     }
 
     /// Asks something of our own.
@@ -285,7 +322,8 @@ impl Connection {
             repeatable: true,
             ..outgoing::head(ask, modern)
         };
-        self.begin(None, head, |id| outgoing::request(id, ask, &meta))
+        let is_probe = matches!(ask.method, "ping" | "server/discover");
+        self.begin(None, is_probe, head, |id| outgoing::request(id, ask, &meta))
     }
 
     /// Asks something that an agent wants to know, or to have done.
@@ -295,8 +333,8 @@ impl Connection {
         mut behalf: OnBehalf,
     ) -> Result<Waiting, CallError> {
         let modern = self.is_modern();
-        if !modern && let Some(level) = behalf.log_level {
-            self.lower_level(level);
+        if !modern && behalf.log_level.is_some() {
+            self.adjust_level(behalf.log_level);
         }
         let capabilities = if modern {
             behalf.agent.declaration()
@@ -307,7 +345,7 @@ impl Connection {
             progress: behalf.events.is_some(),
             modern: modern.then(|| Modern {
                 capabilities: &capabilities,
-                log_level: least(behalf.log_level, *self.level.lock()),
+                log_level: least(behalf.log_level, self.level.lock().wanted),
             }),
         };
         self.stamp();
@@ -316,7 +354,7 @@ impl Connection {
             params: std::mem::take(&mut behalf.headers),
             ..outgoing::head(ask, modern)
         };
-        self.begin(Some(behalf), head, |id| outgoing::request(id, ask, &meta))
+        self.begin(Some(behalf), false, head, |id| outgoing::request(id, ask, &meta))
     }
 
     /// Asks whether the server lives.
@@ -334,19 +372,30 @@ impl Connection {
 
     /// Says how much the server is to log. A modern one is told so with every request.
     pub fn set_level(self: &Arc<Self>, level: Level) {
-        *self.level.lock() = Some(level);
-        self.tell_level(level);
+        self.level.lock().wanted = Some(level);
+        self.adjust_level(None);
     }
 
-    /// The same, unless it logs that much already.
-    fn lower_level(self: &Arc<Self>, level: Level) {
-        {
-            let mut told = self.level.lock();
-            if told.is_some_and(|told| told <= level) {
-                return;
+    /// Has the server log as much as whoever wants most: an operator, the calls under way, and this one.
+    fn adjust_level(self: &Arc<Self>, also: Option<Level>) {
+        let level = {
+            let calls = self.table.lock();
+            let calls = calls
+                .pending
+                .values()
+                .filter_map(|pending| pending.call.as_ref()?.log_level);
+            let calls = calls.min();
+            let mut levels = self.level.lock();
+            // Where nobody has said what is usual, a server goes on as it was last told.
+            let all = least(least(calls, also), levels.wanted.or(levels.told));
+            match all {
+                Some(level) if levels.told != all => {
+                    levels.told = all;
+                    level
+                }
+                _ => return,
             }
-            *told = Some(level);
-        }
+        };
         self.tell_level(level);
     }
 
@@ -373,11 +422,8 @@ impl Connection {
 
     /// The folders of the agent whose it is have changed. A modern server asks for them when it wants them.
     pub fn roots_changed(&self) {
-        if self
-            .terms
-            .get()
-            .is_some_and(|terms| !terms.revision.is_modern())
-        {
+        let is_legacy = |terms: &Terms| !terms.revision.is_modern();
+        if self.host.declared.roots && self.terms.get().is_some_and(is_legacy) {
             self.notify("notifications/roots/list_changed", b"");
         }
     }
@@ -471,16 +517,17 @@ impl Connection {
     /// Takes a line from the server.
     pub fn receive(self: &Arc<Self>, line: Line) {
         match line {
-            Line::Whole(line) => match envelope::batch(&line) {
-                Some(messages) if self.has_batches() => {
+            Line::Whole(line) if self.has_batches() => match envelope::batch(&line) {
+                Some(messages) => {
                     for message in messages {
                         self.receive_message(&message);
                     }
                 }
-                _ => self.receive_message(&line),
+                None => self.receive_message(&line),
             },
+            Line::Whole(line) => self.receive_message(&line),
             Line::Oversized { head, tail, length } => {
-                let found = envelope::salvage_id(&head, &tail);
+                let found = salvage::id_of_oversized(&head, &tail);
                 self.settle_or_count(found, || Err(CallError::TooLarge(length)));
             }
         }
@@ -500,6 +547,7 @@ impl Connection {
     fn begin(
         self: &Arc<Self>,
         call: Option<OnBehalf>,
+        is_probe: bool,
         head: Head,
         frame: impl FnOnce(u64) -> Bytes,
     ) -> Result<Waiting, CallError> {
@@ -511,7 +559,12 @@ impl Connection {
             if let Some(cause) = &table.closed {
                 return Err(CallError::NotSent(Arc::clone(cause)));
             }
-            table.pending.insert(id, Pending { reply, call });
+            let pending = Pending {
+                reply,
+                call,
+                is_probe,
+            };
+            table.pending.insert(id, pending);
         }
         let waiting = Waiting::new(Arc::clone(self), id, answer);
         match self.outbox.push(Frame {
@@ -550,13 +603,9 @@ impl Connection {
     }
 
     fn spoiled(&self, line: &Bytes, error: &EnvelopeError) {
-        let head = &line[..line.len().min(SEARCHED)];
-        let tail = &line[line.len().saturating_sub(SEARCHED)..];
         // What is good JSON and yet no message is somebody else's: a log line, perhaps.
         let id = match error {
-            EnvelopeError::NotText(_) | EnvelopeError::Malformed(_) => {
-                envelope::salvage_id(head, tail)
-            }
+            EnvelopeError::NotText(_) | EnvelopeError::Malformed(_) => salvage::id_of_spoiled(line),
             _ => None,
         };
         if id.is_none()
@@ -572,9 +621,23 @@ impl Connection {
         self.settle_or_count(id, || Err(CallError::Malformed(error.to_string())));
     }
 
-    fn answered(&self, id: u64, outcome: Result<Bytes, RpcError>) {
+    fn answered(self: &Arc<Self>, id: u64, outcome: Result<Bytes, RpcError>) {
         match self.remove(id) {
-            Some(pending) => self.settle(pending, outcome.map_err(CallError::Rpc)),
+            Some(pending) => {
+                if let Err(error) = &outcome {
+                    self.note_pages(&pending, error);
+                }
+                self.questions.answered(id);
+                let had_level = pending
+                    .call
+                    .as_ref()
+                    .is_some_and(|call| call.log_level.is_some());
+                self.settle(pending, outcome.map_err(CallError::Rpc));
+                if had_level && !self.is_modern() {
+                    self.adjust_level(None);
+                }
+            }
+            None if self.late(id) => self.questions.answered(id),
             None if self.listen_ended(id, outcome.err().map(|error| error.message)) => {}
             None if self.table.lock().forgotten.remove(&id) => {}
             None => self.odd(),
@@ -584,7 +647,10 @@ impl Connection {
     /// Gives a request its outcome. Late, repeated and unknown answers are dropped and counted.
     fn settle_or_count(&self, id: Option<u64>, reply: impl FnOnce() -> Reply) {
         match id.and_then(|id| self.remove(id)) {
-            Some(pending) => self.settle(pending, reply()),
+            Some(pending) => {
+                id.into_iter().for_each(|id| self.questions.answered(id));
+                self.settle(pending, reply());
+            }
             None => self.odd(),
         }
     }
@@ -606,8 +672,6 @@ impl Connection {
         let mut table = self.table.lock();
         let pending = table.pending.remove(&id);
         self.ring_if_drained(&table);
-        drop(table);
-        self.settled.notify_waiters();
         pending
     }
 
@@ -641,10 +705,41 @@ impl Connection {
         }
     }
 
-    fn abandon(&self, id: u64) {
-        if self.remove(id).is_none() || self.outbox.take_back(id) {
-            return;
+    /// A request that was given up is answered all the same: it is over now. Counted, as all that is late.
+    fn late(&self, id: u64) -> bool {
+        let is_ghost = self.table.lock().ghosts.remove(&id).is_some();
+        if is_ghost {
+            self.odd();
         }
+        is_ghost
+    }
+
+    fn abandon(&self, id: u64) {
+        let agent = {
+            let mut table = self.table.lock();
+            let Some(pending) = table.pending.remove(&id) else {
+                return;
+            };
+            self.ring_if_drained(&table);
+            if self.outbox.take_back(id) {
+                drop(table);
+                return self.questions.answered(id);
+            }
+            // Nothing comes of a probe but its answer.
+            if pending.is_probe {
+                drop(table);
+                return self.tell_cancelled(id);
+            }
+            // The server may work on it for a while, and ask.
+            let agent = pending.call.map_or(0, |call| call.agent.id());
+            table.ghosts.insert(id, (agent, Instant::now()));
+            agent
+        };
+        self.questions.given_up(id, agent);
+        self.tell_cancelled(id);
+    }
+
+    fn tell_cancelled(&self, id: u64) {
         self.take_back(id, "the caller went away");
     }
 

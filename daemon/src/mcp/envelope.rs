@@ -1,10 +1,12 @@
 //! The envelope of a message: what kind it is and whom it is for. Pure.
 
 use bytes::Bytes;
-use memchr::memmem;
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, SeqAccess, Visitor},
+};
 use serde_json::value::RawValue;
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 /// A message from a server.
 #[derive(Debug, PartialEq)]
@@ -43,6 +45,17 @@ pub struct RpcError {
     pub message: String,
     /// JSON text; empty if there is none.
     pub data: Bytes,
+}
+
+impl RpcError {
+    /// Without data.
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            data: Bytes::new(),
+        }
+    }
 }
 
 /// Why a line is no message.
@@ -90,9 +103,42 @@ pub fn batch(line: &Bytes) -> Option<Vec<Bytes>> {
     if line.trim_ascii_start().first() != Some(&b'[') {
         return None;
     }
-    let messages: Vec<&RawValue> = serde_json::from_slice(line).ok()?;
+    let messages: Few<'_> = serde_json::from_slice(line).ok()?;
     let slice = |raw: &RawValue| line.slice_ref(raw.get().as_bytes());
-    Some(messages.into_iter().map(slice).collect())
+    Some(messages.0.into_iter().map(slice).collect())
+}
+
+/// What a batch may hold. A message takes two bytes of a line, and dozens of memory.
+const MAX_BATCH: usize = 10_000;
+
+/// The elements of an array that has not too many of them.
+struct Few<'a>(Vec<&'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Few<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Elements;
+
+        impl<'de> Visitor<'de> for Elements {
+            type Value = Vec<&'de RawValue>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "at most {MAX_BATCH} messages")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Self::Value, A::Error> {
+                let mut messages = Vec::new();
+                while let Some(message) = all.next_element()? {
+                    if messages.len() == MAX_BATCH {
+                        return Err(Error::invalid_length(MAX_BATCH + 1, &self));
+                    }
+                    messages.push(message);
+                }
+                Ok(messages)
+            }
+        }
+
+        from.deserialize_seq(Elements).map(Self)
+    }
 }
 
 /// Reads the envelope of a message.
@@ -108,6 +154,8 @@ pub fn parse(line: &Bytes) -> Result<Incoming, EnvelopeError> {
         raw.map_or_else(Bytes::new, |raw| line.slice_ref(raw.get().as_bytes()))
     };
     match (envelope.method, envelope.id) {
+        // What is no id cannot be answered under it.
+        (Some(_), Some(id)) if !is_id(id.get()) => Err(EnvelopeError::Shapeless),
         (Some(method), Some(id)) => Ok(Incoming::Request {
             id: slice(Some(id)),
             method: method.into_owned(),
@@ -147,39 +195,16 @@ fn rpc_error(line: &Bytes, error: &RawValue) -> Result<RpcError, EnvelopeError> 
     })
 }
 
+/// Whether this JSON is a string or a number.
+fn is_id(text: &str) -> bool {
+    text.starts_with(|first: char| matches!(first, '"' | '-' | '0'..='9'))
+}
+
 /// The id of a response, if it is written exactly as we write ours.
-fn own_id(text: &str) -> Option<u64> {
+pub(super) fn own_id(text: &str) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let plain = text == "0" || !text.starts_with('0');
     (digits && plain).then(|| text.parse().ok()).flatten()
-}
-
-/// The id of the response that a line was meant to be, from the parts of it that are left.
-///
-/// Only what is plainly a response is believed: its payload is in sight, nothing of a request comes
-/// before it, and the id stands before the payload or after its end.
-pub fn salvage_id(head: &[u8], tail: &[u8]) -> Option<u64> {
-    let payload = [&b"\"result\""[..], b"\"error\""]
-        .iter()
-        .filter_map(|key| memmem::find(head, key))
-        .min()?;
-    let before = &head[..payload];
-    if [&b"\"method\""[..], b"\"params\""]
-        .iter()
-        .any(|key| memmem::find(before, key).is_some())
-    {
-        return None;
-    }
-    let id = |text: &[u8]| {
-        let key = b"\"id\":";
-        let rest = text[memmem::rfind(text, key)? + key.len()..].trim_ascii_start();
-        let digits = rest.iter().take_while(|b| b.is_ascii_digit()).count();
-        own_id(std::str::from_utf8(&rest[..digits]).ok()?)
-    };
-    id(before).or_else(|| {
-        let message = tail.trim_ascii_end().strip_suffix(b"}")?;
-        id(&message[memchr::memrchr(b'}', message)?..])
-    })
 }
 
 #[cfg(test)]
@@ -213,7 +238,13 @@ mod tests {
             [&br#"{"id":1,"result":{"a": 1}}"#[..], br#"{"method":"x"}"#]
         );
         assert_eq!(batch(&Bytes::from_static(b"{}")), None);
+        let many = |n: usize| Bytes::from(format!("[{}1]", "1,".repeat(n - 1)));
+        let most = batch(&many(MAX_BATCH)).unwrap();
+        assert_eq!(most.len(), MAX_BATCH);
+        assert_eq!(batch(&many(MAX_BATCH + 1)), None);
         assert_eq!(batch(&Bytes::from_static(b"[1")), None);
+        let long = format!("[{}1]", "1,".repeat(MAX_BATCH));
+        assert_eq!(batch(&long.into()), None);
         assert!(matches!(
             of("[1,\"x\",null]"),
             Err(EnvelopeError::Shapeless)
@@ -283,6 +314,9 @@ mod tests {
             r#"[{"id":1,"result":{}}]"#,
             "{}",
             r#"{"id":1}"#,
+            r#"{"id":{},"method":"ping"}"#,
+            r#"{"id":[1],"method":"ping"}"#,
+            r#"{"id":true,"method":"ping"}"#,
             "7",
         ] {
             assert!(of(text).is_err(), "{text}");
@@ -297,35 +331,10 @@ mod tests {
         assert!(matches!(message, Incoming::Response { id: 1, .. }));
     }
 
-    #[test]
-    fn the_id_of_a_lost_line_is_found_at_either_end_but_not_in_the_payload() {
-        assert_eq!(
-            salvage_id(br#"{"jsonrpc":"2.0","id":42,"result":{"#, b"}}"),
-            Some(42)
-        );
-        assert_eq!(
-            salvage_id(br#"{"result":{"id":1,"#, br#""x":2},"id": 43}"#),
-            Some(43)
-        );
-        assert_eq!(salvage_id(br#"{"result":{"id":1,"#, br#""id":2}}"#), None);
-    }
-
-    #[test]
-    fn what_is_no_response_has_no_id_to_salvage() {
-        for head in [
-            &br#"{"level":"info","id":3,"msg":"hello"}"#[..],
-            br#"{"jsonrpc":"2.0","id":5,"method":"sampling/createMessage","params":{"result":1"#,
-            br#"{"method":"notifications/message","params":{"id":7,"result":"#,
-        ] {
-            assert_eq!(salvage_id(head, b"}}"), None);
-        }
-    }
-
     proptest! {
         #[test]
         fn no_line_makes_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = parse(&Bytes::from(bytes.clone()));
-            let _ = salvage_id(&bytes, &bytes);
+            let _ = parse(&Bytes::from(bytes));
         }
     }
 }

@@ -19,9 +19,12 @@ use serde_json::value::RawValue;
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 
-/// A server that leaves the first question unanswered for so long is greeted in the other way as well. A
-/// slow starter is not mistaken for an old one by that: when it is awake, it answers what it understands.
+/// A server that leaves the first question unanswered for so long, or for a third of the time that it has, is
+/// greeted in the other way as well.
 const PROBE: Duration = Duration::from_secs(5);
+
+/// How long a server that was greeted in both ways may take to answer the second, when it has answered the first.
+const SECOND_ANSWER: Duration = Duration::from_secs(2);
 
 const METHOD_NOT_FOUND: i64 = -32601;
 const UNSUPPORTED_VERSION: i64 = -32022;
@@ -77,37 +80,45 @@ pub enum HandshakeError {
     NoTools(Option<String>),
 }
 
-/// Introduces ourselves and learns who the server is. `answers`: what our callers can be asked;
-/// `was_modern`: whether it was when it last ran, if that is known. `probing` is told when it is asked a
-/// question that an old server might not survive, and when it has answered.
+/// What is known before the first word.
+#[derive(Debug, Clone, Copy)]
+pub struct Beforehand {
+    /// What our callers can be asked.
+    pub answers: Answers,
+    /// Whether it was modern when it last ran, if that is known.
+    pub was_modern: Option<bool>,
+    /// How long it has.
+    pub time: Duration,
+}
+
+/// Introduces ourselves and learns who the server is. `probing` is told when a server of which nothing is
+/// known is asked a question that an old one might not survive, and when it has answered.
 pub async fn introduce(
     connection: &Arc<Connection>,
-    answers: Answers,
-    was_modern: Option<bool>,
+    before: Beforehand,
     probing: impl Fn(bool),
 ) -> Result<ServerInfo, HandshakeError> {
-    let found = if was_modern == Some(false) {
-        match initialize(connection, answers).await {
-            Ok(info) => Found::Known(info),
-            // It has learned the other way since.
-            Err(Refused::Rpc(error)) if error.code == UNSUPPORTED_VERSION => {
-                match found(ask_discover(connection)?.await)? {
-                    Found::Legacy(why) => return Err(HandshakeError::Call("server/discover", why)),
-                    known => known,
-                }
-            }
-            Err(refused) => return Err(refused.into_error()),
+    let found = match before.was_modern {
+        Some(false) => match initialize(connection, before.answers).await {
+            // It may have learned the other way since. How it says so is its own business.
+            Err(Refused::Rpc(error)) => match found(ask_discover(connection)?.await)? {
+                Found::Legacy => return Err(Refused::Rpc(error).into_error()),
+                known => known,
+            },
+            greeted => Found::Known(greeted.map_err(Refused::into_error)?),
+        },
+        Some(true) => found(ask_discover(connection)?.await)?,
+        None => {
+            probing(true);
+            let found = probe(connection, before).await;
+            probing(false);
+            found?
         }
-    } else {
-        probing(true);
-        let found = probe(connection, answers).await;
-        probing(false);
-        found?
     };
     let info = match found {
         Found::Known(info) => info,
-        Found::Legacy(_) => {
-            let greeted = initialize(connection, answers).await;
+        Found::Legacy => {
+            let greeted = initialize(connection, before.answers).await;
             greeted.map_err(Refused::into_error)?
         }
     };
@@ -133,28 +144,42 @@ pub async fn introduce_again(connection: &Arc<Connection>, answers: Answers) -> 
 enum Found {
     /// It is known who it is.
     Known(ServerInfo),
-    /// It is not modern, and said so in this way.
-    Legacy(String),
+    /// It is not modern.
+    Legacy,
 }
 
-/// Asks whether the server is modern. One that says nothing is greeted in the other way as well.
-async fn probe(connection: &Arc<Connection>, answers: Answers) -> Result<Found, HandshakeError> {
+/// Asks whether the server is modern. One that says nothing is greeted in the other way as well, and so a slow
+/// starter is not mistaken for an old one: when it is awake, it answers what it understands.
+async fn probe(connection: &Arc<Connection>, before: Beforehand) -> Result<Found, HandshakeError> {
     let mut question = ask_discover(connection)?;
-    if let Ok(answer) = timeout(PROBE, &mut question).await {
+    let patience = PROBE.min(before.time / 3);
+    if let Ok(answer) = timeout(patience, &mut question).await {
         return found(answer);
     }
-    let mut greeting = std::pin::pin!(initialize(connection, answers));
-    tokio::select! {
+    let mut greeting = std::pin::pin!(initialize(connection, before.answers));
+    let (answered, greeted) = tokio::select! {
         biased;
-        answer = &mut question => match found(answer)? {
-            Found::Legacy(_) => greeting.await.map(Found::Known).map_err(Refused::into_error),
+        greeted = &mut greeting => (None, Some(greeted)),
+        answer = &mut question => {
+            let answer = found(answer)?;
+            let greeted = match &answer {
+                Found::Legacy => Some(greeting.await),
+                // One that speaks both takes the greeting for a choice.
+                Found::Known(_) => timeout(SECOND_ANSWER, greeting).await.ok(),
+            };
+            (Some(answer), greeted)
+        }
+    };
+    match (greeted, answered) {
+        (Some(Ok(info)), _) => Ok(Found::Known(info)),
+        (_, Some(known @ Found::Known(_))) => Ok(known),
+        (Some(Err(Refused::Rpc(refusal))), None) => match found(question.await)? {
+            Found::Legacy => Err(Refused::Rpc(refusal).into_error()),
             known => Ok(known),
         },
-        greeted = &mut greeting => match greeted {
-            Ok(info) => Ok(Found::Known(info)),
-            Err(Refused::Rpc(error)) if error.code == UNSUPPORTED_VERSION => found(question.await),
-            Err(refused) => Err(refused.into_error()),
-        },
+        (Some(Err(refused)), _) => Err(refused.into_error()),
+        (None, Some(legacy)) => Ok(legacy),
+        (None, None) => Ok(Found::Legacy),
     }
 }
 
@@ -175,21 +200,19 @@ fn found(answer: Reply) -> Result<Found, HandshakeError> {
         Ok(result) => match parse_discovery(&result) {
             Ok(Welcome::Modern(info)) => Ok(Found::Known(*info)),
             Ok(Welcome::Versions(versions)) => by_versions(&versions),
-            Err(error) => Ok(Found::Legacy(error.to_string())),
+            Err(_) => Ok(Found::Legacy),
         },
         Err(CallError::Rpc(error)) if error.code == UNSUPPORTED_VERSION => {
             by_versions(&supported(&error))
         }
-        // It knows the era, and something else is wrong.
+        // Only a modern server has these, and there is nothing about the question that could be mended.
         Err(CallError::Rpc(error)) if MODERN_ERRORS.contains(&error.code) => {
             Err(HandshakeError::Call("server/discover", describe(&error)))
         }
-        Err(CallError::Rpc(error)) => Ok(Found::Legacy(describe(&error))),
+        Err(CallError::Rpc(_)) => Ok(Found::Legacy),
         // Whoever has no such page does not know the question; who may not see it, or is ill, says nothing.
-        Err(CallError::Refused(cause)) if cause.reason == Reason::NotSupported => {
-            Ok(Found::Legacy(cause.message.clone()))
-        }
-        Err(CallError::Malformed(what)) => Ok(Found::Legacy(what)),
+        Err(CallError::Refused(cause)) if cause.reason == Reason::NotSupported => Ok(Found::Legacy),
+        Err(CallError::Malformed(_)) => Ok(Found::Legacy),
         Err(error) => Err(lost("server/discover", &error)),
     }
 }
@@ -198,7 +221,7 @@ fn found(answer: Reply) -> Result<Found, HandshakeError> {
 fn by_versions(versions: &[String]) -> Result<Found, HandshakeError> {
     let is_legacy = |name: &String| Revision::parse(name).is_some_and(|known| !known.is_modern());
     if versions.is_empty() || versions.iter().any(is_legacy) {
-        return Ok(Found::Legacy("it speaks older revisions".to_owned()));
+        return Ok(Found::Legacy);
     }
     Err(HandshakeError::Version {
         theirs: versions.join(", "),
@@ -512,8 +535,8 @@ mod tests {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
             by_versions(&names)
         };
-        assert!(matches!(versions(&["2025-06-18"]), Ok(Found::Legacy(_))));
-        assert!(matches!(versions(&[]), Ok(Found::Legacy(_))));
+        assert!(matches!(versions(&["2025-06-18"]), Ok(Found::Legacy)));
+        assert!(matches!(versions(&[]), Ok(Found::Legacy)));
         let error = versions(&["2030-01-01", "2031-01-01"])
             .err()
             .unwrap()

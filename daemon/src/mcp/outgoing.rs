@@ -1,6 +1,6 @@
-//! Messages to a server, put together from text that is JSON already. Pure.
+//! Messages to a server or a client, put together from text that is JSON already. Pure.
 
-use super::{level::Level, revision::Revision};
+use super::{envelope::RpcError, level::Level, revision::Revision};
 use crate::transport::outbox::Head;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use serde::Serialize;
@@ -194,7 +194,7 @@ pub fn cancelled(id: u64, reason: &str) -> Bytes {
     notification("notifications/cancelled", &params)
 }
 
-/// An answer to a request of the server's. `id` and `result` are JSON text.
+/// An answer to a request of the other side's. `id` and `result` are JSON text.
 pub fn response(id: &[u8], result: &[u8]) -> Bytes {
     let mut out = start(id.len() + result.len() + 32);
     out.extend_from_slice(b",\"id\":");
@@ -204,18 +204,33 @@ pub fn response(id: &[u8], result: &[u8]) -> Bytes {
     end(out)
 }
 
-/// A refusal of a request of the server's. `id` is JSON text.
-pub fn error_response(id: &[u8], code: i64, message: &str) -> Bytes {
-    #[derive(Serialize)]
-    struct Error<'a> {
-        code: i64,
-        message: &'a str,
-    }
-    let mut out = start(id.len() + message.len() + 64);
+/// A refusal of a request of the other side's. `id` is JSON text.
+pub fn error_response(id: &[u8], error: &RpcError) -> Bytes {
+    let mut out = start(id.len() + error.message.len() + error.data.len() + 96);
     out.extend_from_slice(b",\"id\":");
     put_line(&mut out, id);
-    out.extend_from_slice(b",\"error\":");
-    put_json(&mut out, &Error { code, message });
+    out.extend_from_slice(b",\"error\":{\"code\":");
+    put_json(&mut out, &error.code);
+    out.extend_from_slice(b",\"message\":");
+    put_json(&mut out, &error.message);
+    if !error.data.is_empty() {
+        out.extend_from_slice(b",\"data\":");
+        put_line(&mut out, &error.data);
+    }
+    out.put_u8(b'}');
+    end(out)
+}
+
+/// A request to a client. `params` is JSON text, empty for none.
+pub fn question(id: u64, method: &str, params: &[u8]) -> Bytes {
+    let mut out = start(method.len() + params.len() + 64);
+    out.extend_from_slice(b",\"id\":");
+    put_number(&mut out, id);
+    put_method(&mut out, method);
+    if !params.is_empty() {
+        out.extend_from_slice(b",\"params\":");
+        put_line(&mut out, params);
+    }
     end(out)
 }
 
@@ -355,8 +370,19 @@ mod tests {
     #[test]
     fn answers_carry_the_servers_own_id() {
         assert_eq!(read(&response(b"\"x\"", b"{}"))["id"], "x");
-        let refused = read(&error_response(b"3", -32601, "no \"such\" method"));
+        let error = RpcError {
+            code: -32601,
+            message: "no \"such\" method".into(),
+            data: Bytes::from_static(b"{\"a\":\n1}"),
+        };
+        let refused = read(&error_response(b"3", &error));
         assert_eq!(refused["error"]["code"], -32601);
+        assert_eq!(refused["error"]["message"], "no \"such\" method");
+        assert_eq!(refused["error"]["data"], json!({"a": 1}));
+        assert_eq!(
+            read(&question(4, "roots/list", b"")),
+            json!({"jsonrpc": "2.0", "id": 4, "method": "roots/list"})
+        );
         assert_eq!(read(&cancelled(9, "deadline"))["params"]["requestId"], 9);
     }
 }

@@ -11,7 +11,10 @@ use nexus_proto::reason::{Failure, Reason};
 use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 use tokio::sync::{mpsc, watch};
 
@@ -46,6 +49,8 @@ struct Topic {
 pub struct Subscriptions {
     topics: Mutex<BTreeMap<String, Topic>>,
     wanted: watch::Sender<u64>,
+    /// Held by whichever process is kept told: of several, one is enough.
+    upkeep: tokio::sync::Mutex<()>,
 }
 
 impl Default for Subscriptions {
@@ -53,6 +58,7 @@ impl Default for Subscriptions {
         Self {
             topics: Mutex::default(),
             wanted: watch::channel(0).0,
+            upkeep: tokio::sync::Mutex::default(),
         }
     }
 }
@@ -84,8 +90,8 @@ impl Drop for Subscription {
         let Some(topic) = topics.get_mut(&self.uri) else {
             return;
         };
-        topic.subscribers.remove(&self.number);
-        if topic.subscribers.is_empty() {
+        let was_there = topic.subscribers.remove(&self.number).is_some();
+        if was_there && topic.subscribers.is_empty() {
             topics.remove(&self.uri);
             drop(topics);
             self.all.wanted.send_modify(|n| *n += 1);
@@ -102,14 +108,16 @@ impl Subscriptions {
                 format!("{MAX_RESOURCES} resources of this server are subscribed to already");
             return Err(Failure::new(Reason::Overloaded, message));
         }
+        let is_first = !topics.contains_key(uri);
         let topic = topics.entry(uri.to_owned()).or_default();
-        let number = topic.subscribers.keys().last().map_or(0, |last| last + 1);
+        // Not counted for each topic: one that has ended leaves subscribers that are still to be dropped.
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let number = LAST.fetch_add(1, Ordering::Relaxed);
         let (to, events) = mpsc::channel(EVENTS);
         if topic.known {
             let _ = to.try_send(Event::Subscribed);
         }
         topic.subscribers.insert(number, to);
-        let is_first = topic.subscribers.len() == 1;
         drop(topics);
         if is_first {
             self.wanted.send_modify(|n| *n += 1);
@@ -150,6 +158,17 @@ impl Subscriptions {
         anybody
     }
 
+    /// Those of them that have not been told so yet are in force.
+    fn known(&self, uris: &BTreeSet<String>) {
+        for (uri, topic) in &mut *self.topics.lock() {
+            if !topic.known && uris.contains(uri) {
+                topic.known = true;
+                topic.tell(&Event::Subscribed);
+            }
+        }
+    }
+
+    /// A process has accepted it.
     fn established(&self, uri: &str) {
         if let Some(topic) = self.topics.lock().get_mut(uri) {
             topic.tell(&Event::Subscribed);
@@ -159,8 +178,9 @@ impl Subscriptions {
         }
     }
 
+    /// A process does not accept it. Whoever wants it later asks anew.
     fn refused(&self, uri: &str, failure: &Failure) {
-        if let Some(topic) = self.topics.lock().get(uri) {
+        if let Some(topic) = self.topics.lock().remove(uri) {
             topic.tell(&Event::Refused(failure.clone()));
         }
     }
@@ -225,6 +245,32 @@ mod tests {
         assert!(matches!(one.events.try_recv(), Ok(Event::MayHaveChanged)));
         let mut late = all.subscribe("u").unwrap();
         assert!(matches!(late.events.try_recv(), Ok(Event::Subscribed)));
+    }
+
+    #[test]
+    fn whoever_comes_while_the_server_still_knows_is_told_so() {
+        let all = Arc::new(Subscriptions::default());
+        drop(all.subscribe("u").unwrap());
+        let mut again = all.subscribe("u").unwrap();
+        let told = BTreeSet::from(["u".to_owned()]);
+        all.known(&told);
+        all.known(&told);
+        assert!(matches!(again.events.try_recv(), Ok(Event::Subscribed)));
+        assert!(again.events.try_recv().is_err());
+    }
+
+    #[test]
+    fn what_is_refused_is_over_and_may_be_asked_for_again() {
+        let all = Arc::new(Subscriptions::default());
+        let mut one = all.subscribe("u").unwrap();
+        all.refused("u", &Failure::new(Reason::NotSupported, "no"));
+        assert!(matches!(one.events.try_recv(), Ok(Event::Refused(_))));
+        let mut changes = all.watch();
+        changes.mark_unchanged();
+        let _two = all.subscribe("u").unwrap();
+        assert!(changes.has_changed().unwrap());
+        drop(one);
+        assert_eq!(all.wanted().len(), 1);
     }
 
     #[test]

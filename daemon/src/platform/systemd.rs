@@ -1,26 +1,9 @@
 //! Tells systemd how we are, if it is there to hear it.
 
-use std::time::Duration;
-#[cfg(target_os = "linux")]
-use std::{io, os::fd::OwnedFd};
-
-/// What systemd is told.
-#[derive(Debug, Clone, Copy)]
-pub enum Notice<'a> {
-    /// We serve.
-    Ready,
-    /// We read the configuration again.
-    Reloading,
-    /// We stop.
-    Stopping,
-    /// We live.
-    Alive,
-    /// How we are, in a line.
-    Status(&'a str),
-}
+use super::manager::Notice;
+use std::{io, os::fd::OwnedFd, time::Duration};
 
 /// Tells systemd. Without systemd nothing happens.
-#[cfg(target_os = "linux")]
 pub fn tell(notice: Notice<'_>) {
     use sd_notify::NotifyState;
     let told = match notice {
@@ -39,12 +22,11 @@ pub fn tell(notice: Notice<'_>) {
 }
 
 /// Whether systemd has started us, and wants to hear of us.
-pub fn is_our_manager() -> bool {
+pub fn is_there() -> bool {
     std::env::var_os("NOTIFY_SOCKET").is_some()
 }
 
 /// The socket that systemd has made for us, if it has.
-#[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "a number becomes an owner")]
 pub fn socket() -> io::Result<Option<OwnedFd>> {
     use rustix::io::{FdFlags, fcntl_setfd};
@@ -64,17 +46,6 @@ pub fn socket() -> io::Result<Option<OwnedFd>> {
 }
 
 /// How often systemd wants to hear that we live, if it does.
-#[cfg(target_os = "linux")]
 pub fn watchdog() -> Option<Duration> {
     sd_notify::watchdog_enabled()
-}
-
-/// Tells systemd. Without systemd nothing happens.
-#[cfg(not(target_os = "linux"))]
-pub fn tell(_notice: Notice<'_>) {}
-
-/// How often systemd wants to hear that we live, if it does.
-#[cfg(not(target_os = "linux"))]
-pub fn watchdog() -> Option<Duration> {
-    None
 }

@@ -2,6 +2,7 @@
 
 use super::Wish;
 use futures_util::{Stream, StreamExt as _};
+use nexus_proto::endpoint::{BindError, Endpoint, Listener};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::io;
 
@@ -20,6 +21,11 @@ pub fn raise_file_limit() {
         // As many as before is enough for most.
         let _ = setrlimit(Resource::Nofile, raised);
     }
+}
+
+/// Takes the endpoint.
+pub fn bind(endpoint: &Endpoint) -> Result<Listener, BindError> {
+    endpoint.bind()
 }
 
 /// What the signals that arrive ask for.

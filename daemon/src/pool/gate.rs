@@ -112,12 +112,14 @@ impl Gate {
         in_flight + waiting
     }
 
-    /// Waits to be let through.
-    pub async fn enter(self: &Arc<Self>, agent: u64) -> Result<Pass, Full> {
+    /// Waits to be let through. `is_asked`: the agent has been asked something because of a call of its that
+    /// is under way. What it calls to answer that does not wait for those who wait for that call.
+    pub async fn enter(self: &Arc<Self>, agent: u64, is_asked: bool) -> Result<Pass, Full> {
         let mut place = {
             let mut inside = self.inside.lock();
             let one_agent = self.one_agent.load(Ordering::Relaxed);
-            if inside.waiting.is_empty() && inside.lets_in(agent, one_agent) {
+            let goes_first = is_asked && inside.in_flight > 0 && inside.agent == agent;
+            if (inside.waiting.is_empty() || goes_first) && inside.lets_in(agent, one_agent) {
                 inside.let_in(agent);
                 return Ok(Pass(Arc::clone(self)));
             }
@@ -208,7 +210,7 @@ mod tests {
         let (gate, _) = gate(None, 0);
         let mut passes = Vec::new();
         for agent in 0..1000 {
-            passes.push(gate.enter(agent).await.unwrap());
+            passes.push(gate.enter(agent, false).await.unwrap());
         }
         assert_eq!(gate.load(), 1000);
         drop(passes);
@@ -218,13 +220,13 @@ mod tests {
     #[tokio::test]
     async fn who_is_too_many_waits_in_order_and_the_queue_has_an_end() {
         let (gate, _) = gate(Some(2), 2);
-        let first = gate.enter(1).await.unwrap();
-        let second = gate.enter(2).await.unwrap();
-        let mut third = Box::pin(gate.enter(3));
-        let mut fourth = Box::pin(gate.enter(4));
+        let first = gate.enter(1, false).await.unwrap();
+        let second = gate.enter(2, false).await.unwrap();
+        let mut third = Box::pin(gate.enter(3, false));
+        let mut fourth = Box::pin(gate.enter(4, false));
         assert!(futures_util::poll!(&mut third).is_pending());
         assert!(futures_util::poll!(&mut fourth).is_pending());
-        let full = gate.enter(5).await.unwrap_err();
+        let full = gate.enter(5, false).await.unwrap_err();
         assert_eq!((full.in_flight, full.waiting), (2, 2));
         drop(second);
         let third = third.await.unwrap();
@@ -237,9 +239,9 @@ mod tests {
     #[tokio::test]
     async fn who_goes_away_while_waiting_or_just_let_in_holds_nobody_up() {
         let (gate, _) = gate(Some(1), 2);
-        let first = gate.enter(1).await.unwrap();
-        let mut leaves = Box::pin(gate.enter(2));
-        let mut granted = Box::pin(gate.enter(3));
+        let first = gate.enter(1, false).await.unwrap();
+        let mut leaves = Box::pin(gate.enter(2, false));
+        let mut granted = Box::pin(gate.enter(3, false));
         assert!(futures_util::poll!(&mut leaves).is_pending());
         assert!(futures_util::poll!(&mut granted).is_pending());
         drop(leaves);
@@ -249,41 +251,43 @@ mod tests {
         assert_eq!(gate.load(), 1);
         drop(granted);
         assert_eq!(gate.load(), 0);
-        gate.enter(4).await.unwrap();
+        gate.enter(4, false).await.unwrap();
     }
 
     #[tokio::test]
     async fn any_number_may_go_away() {
         let (gate, _) = gate(Some(1), usize::MAX);
-        let first = gate.enter(1).await.unwrap();
-        let mut waiting: Vec<_> = (0..100_000).map(|_| Box::pin(gate.enter(2))).collect();
+        let first = gate.enter(1, false).await.unwrap();
+        let mut waiting: Vec<_> = (0..100_000)
+            .map(|_| Box::pin(gate.enter(2, false)))
+            .collect();
         for waits in &mut waiting {
             assert!(futures_util::poll!(waits).is_pending());
         }
         drop(waiting);
         assert_eq!(gate.counts(), (1, 0));
         drop(first);
-        gate.enter(3).await.unwrap();
+        gate.enter(3, false).await.unwrap();
     }
 
     #[tokio::test]
     async fn one_agent_at_a_time_once_the_server_asks() {
         let (gate, asks) = gate(None, 10);
-        let ours = gate.enter(1).await.unwrap();
-        let theirs = gate.enter(2).await.unwrap();
+        let ours = gate.enter(1, false).await.unwrap();
+        let theirs = gate.enter(2, false).await.unwrap();
         asks.store(true, Ordering::Relaxed);
         // Whose question it would be is not known while both are under way.
-        let mut waits = Box::pin(gate.enter(1));
+        let mut waits = Box::pin(gate.enter(1, false));
         assert!(futures_util::poll!(&mut waits).is_pending());
         drop(ours);
         assert!(futures_util::poll!(&mut waits).is_pending());
         drop(theirs);
         let first = waits.await.unwrap();
-        let second = gate.enter(1).await.unwrap();
-        let mut other = Box::pin(gate.enter(2));
+        let second = gate.enter(1, false).await.unwrap();
+        let mut other = Box::pin(gate.enter(2, false));
         assert!(futures_util::poll!(&mut other).is_pending());
         // The first come is served first: its own agent does not overtake.
-        let mut again = Box::pin(gate.enter(1));
+        let mut again = Box::pin(gate.enter(1, false));
         assert!(futures_util::poll!(&mut again).is_pending());
         drop((first, second));
         let other = other.await.unwrap();
@@ -295,13 +299,33 @@ mod tests {
     #[tokio::test]
     async fn a_wider_limit_lets_those_in_who_wait() {
         let (gate, _) = gate(Some(1), 10);
-        let _first = gate.enter(1).await.unwrap();
-        let mut second = Box::pin(gate.enter(2));
+        let _first = gate.enter(1, false).await.unwrap();
+        let mut second = Box::pin(gate.enter(2, false));
         assert!(futures_util::poll!(&mut second).is_pending());
         gate.set_limits(Limits {
             in_flight: Some(2),
             waiting: 10,
         });
         second.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn whoever_is_asked_goes_before_those_who_wait_for_it() {
+        let gate = Gate::new(
+            Limits {
+                in_flight: None,
+                waiting: 10,
+            },
+            Arc::new(AtomicBool::new(true)),
+        );
+        let outer = gate.enter(1, false).await.unwrap();
+        let mut other = std::pin::pin!(gate.enter(2, false));
+        assert!(futures_util::poll!(&mut other).is_pending());
+        // Its own call that has nothing to do with the question waits its turn.
+        let mut later = std::pin::pin!(gate.enter(1, false));
+        assert!(futures_util::poll!(&mut later).is_pending());
+        let nested = gate.enter(1, true).await.unwrap();
+        drop((nested, outer));
+        assert!(other.await.is_ok());
     }
 }

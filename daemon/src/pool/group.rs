@@ -17,6 +17,7 @@ use crate::{
     },
     transport::http::{Memory, spec::Secret},
 };
+use nexus_proto::reason::Failure;
 use parking_lot::Mutex;
 use std::{
     path::{Path, PathBuf},
@@ -73,6 +74,7 @@ impl Group {
             held: Arc::clone(&server.held),
             answers: key.answers,
             owner: owner.map(|caller| Arc::downgrade(&caller.agent)),
+            asks_roots: Arc::clone(&server.asks_roots),
             subscriptions: Arc::clone(&subscriptions),
             level: Arc::clone(&server.level),
             memory: Arc::clone(&memory),
@@ -180,12 +182,21 @@ impl Group {
     /// Whether none of them has a process, and nobody waits for one.
     pub(super) fn is_at_rest(&self) -> bool {
         let rests = |member: &Arc<Member>| member.is_at_rest() && member.gate.load() == 0;
-        self.members.iter().all(rests)
+        self.subscriptions.is_empty() && self.members.iter().all(rests)
     }
 
-    /// Whether nobody has a call at any of them.
+    /// Whether nobody has a call at any of them, or listens to them.
     pub(super) fn is_idle(&self) -> bool {
-        self.members.iter().all(|member| member.gate.load() == 0)
+        let idle = |member: &Arc<Member>| member.gate.load() == 0;
+        self.subscriptions.is_empty() && self.members.iter().all(idle)
+    }
+
+    /// Starts a process if there is none, and waits until it has gone.
+    pub(super) async fn run_once(&self, server: &Server) -> Result<(), Failure> {
+        let member = Arc::clone(self.pick());
+        let connection = member.ready(server).await?;
+        member.lost(&connection).await;
+        Ok(())
     }
 
     pub(super) async fn end(&self) {
@@ -257,6 +268,7 @@ fn instance_spec(config: &ServerConfig, key: &Key, folder: Option<&Path>) -> Ins
     });
     InstanceSpec {
         name: config.name.clone(),
+        origin: config.origin(),
         target,
         start_timeout: config.start_timeout,
         health: config.health,

@@ -35,6 +35,8 @@ impl fmt::Debug for Credential {
 pub struct Caller {
     /// The client.
     pub agent: Arc<Agent>,
+    /// Whom a server's questions go to: the client, or one request of it that can be asked on its own.
+    pub party: Arc<Agent>,
     /// The folder it works in.
     pub project: Option<PathBuf>,
     /// What it shows.
@@ -45,6 +47,7 @@ impl Caller {
     /// A client that has told nothing about itself.
     pub fn of(agent: Arc<Agent>) -> Self {
         Self {
+            party: Arc::clone(&agent),
             agent,
             project: None,
             credential: None,
@@ -59,6 +62,21 @@ pub struct Key {
     pub whose: Whose,
     /// What those who use it can be asked. A legacy server is told so once, when it is started.
     pub answers: Answers,
+    /// The folders that they work in, for a server that asks for them: it may keep to what it was told.
+    pub roots: Option<Folders>,
+}
+
+/// Some folders: the same number for the same ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Folders(u64);
+
+/// What a server has shown that it asks its clients.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Asks {
+    /// Anything.
+    pub anything: bool,
+    /// Which folders they work in.
+    pub roots: bool,
 }
 
 /// Whose a process is.
@@ -79,13 +97,14 @@ impl Key {
     pub const SHARED: Self = Self {
         whose: Whose::Everybody,
         answers: Answers::ALL,
+        roots: None,
     };
 
     /// The key of a caller. Whoever does not tell what is asked for shares with nobody.
     ///
-    /// `asks`: the server has shown that it puts questions to its clients. Until then it is told that all
-    /// can be answered; from then on it is told the truth.
-    pub fn of(sharing: Sharing, caller: &Caller, asks: bool) -> Self {
+    /// Until a server has shown that it asks, it is told that all can be answered; from then on it is
+    /// told the truth. A process that is one agent's own is told it from the start.
+    pub fn of(sharing: Sharing, caller: &Caller, asks: Asks) -> Self {
         let own = Whose::Agent(caller.agent.id());
         let whose = match sharing {
             Sharing::Shared => Whose::Everybody,
@@ -93,19 +112,27 @@ impl Key {
             Sharing::PerProject => caller.project.clone().map_or(own, Whose::Project),
             Sharing::PerCredential => caller.credential.clone().map_or(own, Whose::Credential),
         };
-        let answers = if asks {
-            caller.agent.answers()
-        } else {
-            Answers::ALL
+        let is_own = matches!(whose, Whose::Agent(_));
+        let answers = match is_own || asks.anything {
+            true => caller.party.answers(),
+            false => Answers::ALL,
         };
-        Self { whose, answers }
+        let roots = (asks.roots && !is_own && answers.roots).then(|| Folders::of(caller));
+        Self {
+            whose,
+            answers,
+            roots,
+        }
     }
 
     /// The same, of a process that was told that all can be answered.
     pub(super) fn unaware(&self) -> Self {
-        Self {
-            answers: Answers::ALL,
-            ..self.clone()
+        match self.whose {
+            Whose::Agent(_) => self.clone(),
+            _ => Self {
+                whose: self.whose.clone(),
+                ..Self::SHARED
+            },
         }
     }
 
@@ -118,7 +145,29 @@ impl Key {
         if self.answers != Answers::ALL {
             secret.extend_from_slice(self.answers.declaration().as_bytes());
         }
+        if let Some(Folders(number)) = self.roots {
+            secret.extend_from_slice(&number.to_le_bytes());
+        }
         secret
+    }
+}
+
+impl Folders {
+    /// Those of a caller, as far as they are known; else the one that it says it works in.
+    fn of(caller: &Caller) -> Self {
+        use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+        let mut hasher = DefaultHasher::new();
+        let attachment = caller.party.attachment();
+        let told = attachment.filter(|attachment| attachment.hello.roots.is_some());
+        match told {
+            Some(attachment) => {
+                for root in attachment.roots() {
+                    root.uri.hash(&mut hasher);
+                }
+            }
+            None => caller.project.hash(&mut hasher),
+        }
+        Self(hasher.finish())
     }
 }
 
@@ -130,10 +179,14 @@ impl fmt::Display for Key {
             Whose::Project(path) => write!(f, "project {}", path.display())?,
             Whose::Credential(_) => f.write_str("credential ***")?,
         }
-        match self.answers {
-            Answers::ALL => Ok(()),
-            Answers::NONE => f.write_str(", cannot be asked"),
-            _ => f.write_str(", can be asked some things"),
+        match (self.answers, &self.whose) {
+            (Answers::ALL, _) | (_, Whose::Agent(_)) => {}
+            (Answers::NONE, _) => f.write_str(", cannot be asked")?,
+            _ => f.write_str(", can be asked some things")?,
+        }
+        match self.roots {
+            Some(Folders(number)) => write!(f, ", folders {:04x}", number & 0xffff),
+            None => Ok(()),
         }
     }
 }
@@ -155,7 +208,9 @@ mod tests {
         let one = caller(Some("/a"), Some("x"));
         let two = caller(Some("/a"), Some("y"));
         let three = caller(Some("/b"), Some("x"));
-        let same = |sharing, a, b| Key::of(sharing, a, false) == Key::of(sharing, b, false);
+        let same = |sharing, a, b| {
+            Key::of(sharing, a, Asks::default()) == Key::of(sharing, b, Asks::default())
+        };
         assert!(same(Sharing::Shared, &one, &two));
         assert!(!same(Sharing::PerAgent, &one, &two));
         assert!(same(Sharing::PerAgent, &one, &one));
@@ -169,35 +224,69 @@ mod tests {
     fn whoever_tells_nothing_shares_with_nobody() {
         let (one, two) = (caller(None, None), caller(None, None));
         for sharing in [Sharing::PerProject, Sharing::PerCredential] {
-            assert_ne!(Key::of(sharing, &one, false), Key::of(sharing, &two, false));
+            let key = |caller| Key::of(sharing, caller, Asks::default());
+            assert_ne!(key(&one), key(&two));
         }
     }
 
     #[test]
     fn a_credential_is_never_printed() {
-        let key = Key::of(
-            Sharing::PerCredential,
-            &caller(None, Some("hunter2")),
-            false,
-        );
+        let asks = Asks::default();
+        let key = Key::of(Sharing::PerCredential, &caller(None, Some("hunter2")), asks);
         assert!(!format!("{key:?} {key}").contains("hunter2"));
+    }
+
+    fn attached(answers: Answers, roots: &[&str]) -> Caller {
+        use crate::agent::{Attachment, Hello, Root};
+        let (to, _from) = tokio::sync::mpsc::channel(1);
+        let root = |uri: &&str| Root {
+            uri: (*uri).to_owned(),
+            name: String::new(),
+        };
+        let hello = Hello {
+            answers,
+            roots: Some(roots.iter().map(root).collect()),
+            ..Hello::default()
+        };
+        let caller = caller(None, None);
+        caller.party.attach(Attachment::new(hello, to));
+        caller
     }
 
     #[test]
     fn only_where_a_server_asks_does_it_matter_who_can_be_asked() {
-        let one = caller(None, None);
-        let (to, _from) = tokio::sync::mpsc::channel(1);
-        let hello = crate::agent::Hello {
-            answers: Answers::ALL,
-            ..crate::agent::Hello::default()
+        let (one, two) = (caller(None, None), attached(Answers::ALL, &[]));
+        let key = |caller, anything| {
+            let asks = Asks {
+                anything,
+                roots: false,
+            };
+            Key::of(Sharing::Shared, caller, asks)
         };
-        let two = caller(None, None);
-        two.agent.attach(crate::agent::Attachment::new(hello, to));
-        let key = |caller, asks| Key::of(Sharing::Shared, caller, asks);
         assert_eq!(key(&one, false), key(&two, false));
         assert_ne!(key(&one, true), key(&two, true));
         assert_eq!(key(&two, true), Key::SHARED);
         assert_eq!(key(&one, true).unaware(), Key::SHARED);
         assert_ne!(key(&one, true).secret(), key(&two, true).secret());
+        let own = |asks| Key::of(Sharing::PerAgent, &one, asks);
+        let all = Asks {
+            anything: true,
+            roots: true,
+        };
+        assert_eq!(own(Asks::default()), own(all));
+    }
+
+    #[test]
+    fn a_server_that_asks_for_folders_serves_those_who_work_in_the_same() {
+        let key = |roots: &[&str]| {
+            let asks = Asks {
+                anything: true,
+                roots: true,
+            };
+            Key::of(Sharing::Shared, &attached(Answers::ALL, roots), asks)
+        };
+        assert_eq!(key(&["file:///a"]), key(&["file:///a"]));
+        assert_ne!(key(&["file:///a"]), key(&["file:///b"]));
+        assert_ne!(key(&["file:///a"]), key(&["file:///a", "file:///b"]));
     }
 }

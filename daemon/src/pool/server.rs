@@ -2,7 +2,7 @@
 
 use super::{
     group::Group,
-    key::{Caller, Key, Whose},
+    key::{Asks, Caller, Key, Whose},
     member::{Admission, Member},
     shelf::Shelf,
     timings::Timings,
@@ -57,6 +57,8 @@ pub struct Server {
     pub(super) held: Arc<AtomicBool>,
     /// It puts questions to its clients.
     pub(super) asks: Arc<AtomicBool>,
+    /// It asks them for their folders.
+    pub(super) asks_roots: Arc<AtomicBool>,
     /// How much it is to log for its clients, if anybody has said so.
     pub(super) level: Arc<Mutex<Option<Level>>>,
     removed: AtomicBool,
@@ -77,6 +79,7 @@ impl Server {
             log: Arc::new(LogRing::new(log)),
             held: Arc::new(AtomicBool::new(false)),
             asks: Arc::default(),
+            asks_roots: Arc::default(),
             level: Arc::default(),
             removed: AtomicBool::new(false),
             config: RwLock::new(Arc::new(config)),
@@ -85,6 +88,7 @@ impl Server {
             calls: AtomicU64::new(0),
             timings: Timings::new(),
         });
+        server.log.hide(server.config().secrets());
         if server.config().sharing == Sharing::Shared {
             let group = Group::new(&server, &Key::SHARED, None);
             server.groups.write().insert(Key::SHARED, group);
@@ -249,13 +253,21 @@ impl Server {
     }
 
     /// Tells when a resource changes, from whichever process serves this caller.
-    pub fn subscribe(&self, caller: &Caller, uri: &str) -> Result<Subscription, Failure> {
-        self.group_for(caller)?.subscriptions.subscribe(uri)
+    pub fn subscribe(&self, caller: &Caller, uri: &str) -> Result<Listener, Failure> {
+        let group = self.group_for(caller)?;
+        let subscription = group.subscriptions.subscribe(uri)?;
+        let server = Weak::clone(&self.me);
+        Ok(Listener {
+            subscription,
+            keeper: Keeper { group, server },
+        })
     }
 
-    /// The process that serves this caller: one that keeps it told of what changes.
-    pub fn member_for(&self, caller: &Caller) -> Result<Arc<Member>, Failure> {
-        Ok(Arc::clone(self.group_for(caller)?.pick()))
+    /// One of its lists as this caller sees it, if it is in memory: nothing is made for a look.
+    pub fn known_list(&self, caller: &Caller, kind: Kind) -> Option<Arc<List>> {
+        let group = self.known_group(caller)?;
+        let lists = group.lists.current();
+        lists.of(kind).list.clone()
     }
 
     /// How much it is to log for its clients, from now on.
@@ -278,7 +290,9 @@ impl Server {
     pub async fn admit(&self, caller: &Caller) -> Result<Admission, Failure> {
         let group = self.group_for(caller)?;
         let member = group.pick();
-        match member.gate.enter(caller.agent.id()).await {
+        // Whoever is asked something may need the server to answer it.
+        let is_asked = caller.party.is_asked_by(&self.config().name);
+        match member.gate.enter(caller.party.id(), is_asked).await {
             Ok(pass) => Ok(Admission {
                 member: Arc::clone(member),
                 _pass: pass,
@@ -316,7 +330,10 @@ impl Server {
     }
 
     fn key_of(&self, caller: &Caller) -> Key {
-        let asks = self.asks.load(Ordering::Relaxed);
+        let asks = Asks {
+            anything: self.asks.load(Ordering::Relaxed),
+            roots: self.asks_roots.load(Ordering::Relaxed),
+        };
         Key::of(self.config.read().sharing, caller, asks)
     }
 
@@ -405,7 +422,13 @@ impl Server {
     pub(super) async fn reconfigure(&self, config: &ServerConfig) -> bool {
         let before = self.config();
         *self.config.write() = Arc::new(config.clone());
+        self.log.hide(config.secrets());
         let replace = before.target() != config.target();
+        if replace {
+            // Another program: what the old one asked says nothing about it.
+            self.asks.store(false, Ordering::Relaxed);
+            self.asks_roots.store(false, Ordering::Relaxed);
+        }
         let shelf = self.surroundings.shelf.as_ref();
         let groups: Vec<_> = self.groups.read().values().cloned().collect();
         for group in groups {
@@ -434,6 +457,7 @@ impl Server {
     /// It takes the place of another, which an operator may have stopped.
     pub(super) fn take_after(&self, other: &Self) {
         self.held.store(other.is_held(), Ordering::Relaxed);
+        *self.level.lock() = *other.level.lock();
     }
 
     /// It is no longer configured: it finishes its calls, and ends.
@@ -480,5 +504,39 @@ impl Server {
                 details.hint = Some(format!("`nexusctl start {slug}` starts it"));
             }
         })
+    }
+}
+
+/// Somebody who wants to know when a resource changes.
+#[derive(Debug)]
+pub struct Listener {
+    /// What it hears.
+    pub subscription: Subscription,
+    /// What keeps the process up that tells it.
+    pub keeper: Keeper,
+}
+
+/// Keeps a process up for somebody who listens to it.
+#[derive(Debug)]
+pub struct Keeper {
+    group: Arc<Group>,
+    server: Weak<Server>,
+}
+
+impl Keeper {
+    /// The server that it is a process of.
+    pub fn server(&self) -> Option<Arc<Server>> {
+        self.server.upgrade()
+    }
+
+    /// Starts a process if there is none, and waits until it has gone.
+    pub async fn run_once(&self) -> Result<(), Failure> {
+        match self.server() {
+            Some(server) => self.group.run_once(&server).await,
+            None => {
+                let message = "the server is no longer configured";
+                Err(Failure::new(Reason::ServerStopped, message))
+            }
+        }
     }
 }

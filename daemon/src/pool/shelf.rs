@@ -45,7 +45,6 @@ struct File<'a> {
     asks: bool,
     #[serde(borrow)]
     info: Info<'a>,
-    greet_as_legacy: bool,
     #[serde(borrow)]
     tools: Kept<'a>,
     #[serde(borrow)]
@@ -142,7 +141,6 @@ fn parse(text: &[u8]) -> Option<Lists> {
         capabilities: Bytes::copy_from_slice(file.info.capabilities.get().as_bytes()),
     }));
     lists.asks = file.asks;
-    lists.greet_as_legacy = file.greet_as_legacy;
     let kept = [
         (Kind::Tools, Some(file.tools)),
         (Kind::Resources, file.resources),
@@ -182,7 +180,6 @@ fn print(server: &str, lists: &Lists) -> Option<Vec<u8>> {
         version: VERSION,
         server,
         asks: lists.asks,
-        greet_as_legacy: lists.greet_as_legacy,
         info: Info {
             name: info.name.clone(),
             version: info.version.clone(),
@@ -284,8 +281,11 @@ mod tests {
         let shelf = Shelf::new(dir.path().join("lists"));
         shelf.write("first", "server", &kept()).unwrap();
         let old = std::time::SystemTime::UNIX_EPOCH;
-        let first = fs::File::open(dir.path().join("lists/first.json")).unwrap();
-        first.set_modified(old).unwrap();
+        let first = fs::OpenOptions::new()
+            .write(true)
+            .open(dir.path().join("lists/first.json"));
+        // Closed at once: a file that is open stays, on Windows.
+        first.unwrap().set_modified(old).unwrap();
         for n in 0..MAX_FILES {
             fs::write(dir.path().join(format!("lists/{n}.json")), "").unwrap();
         }

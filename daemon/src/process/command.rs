@@ -7,7 +7,7 @@ use std::{
     collections::BTreeMap,
     env,
     ffi::{OsStr, OsString},
-    io,
+    fmt, io,
     path::{Path, PathBuf},
 };
 
@@ -54,7 +54,7 @@ const SAFE_VARIABLES: &[&str] = &[
 ];
 
 /// What is to be started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct SpawnSpec {
     /// A name to be looked up on the PATH, or a path.
     pub command: String,
@@ -64,6 +64,15 @@ pub struct SpawnSpec {
     pub env: BTreeMap<OsString, OsString>,
     /// Where it runs.
     pub cwd: Option<PathBuf>,
+}
+
+/// Not its arguments and variables: they may be secret.
+impl fmt::Debug for SpawnSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SpawnSpec")
+            .field("command", &self.command)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Why a program was not started.

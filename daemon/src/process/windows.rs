@@ -2,6 +2,7 @@
 
 mod exit;
 mod job;
+pub mod keeper;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +12,7 @@ use std::{
     ffi::OsStr,
     fs::File,
     io::{self, Read as _},
+    os::windows::io::BorrowedHandle,
     path::Path,
     process::Stdio,
 };
@@ -71,7 +73,11 @@ pub(super) fn spawn(spec: &SpawnSpec, program: &Path) -> io::Result<(Child, Grou
     let job = Job::new()?;
     // Where the next lines fail, the child is dropped, and that ends it.
     let child = command.spawn()?;
-    job.take_in(&child)?;
+    let ended = || io::Error::other("the process has ended already");
+    let handle = child.raw_handle().ok_or_else(ended)?;
+    // SAFETY: the child is not waited for, so its handle is open for the length of the call.
+    #[expect(unsafe_code, reason = "tokio lends the number of the handle only")]
+    job.take_in(unsafe { BorrowedHandle::borrow_raw(handle) })?;
     Ok((child, Group { job }))
 }
 

@@ -5,10 +5,11 @@ use super::limit::within;
 use crate::{
     agent::Question,
     mcp::{
-        connection::{CallError, CallEvent, OnBehalf},
+        connection::{CallError, CallEvent, OnBehalf, Terms},
         level::Level,
         offers::Offers,
         outgoing::{Ask, Param},
+        revision::Revision,
         rounds::{self, InputRequired, MAX_ROUNDS},
     },
     pool::{Admission, Server, key::Caller},
@@ -27,15 +28,15 @@ use tracing::debug;
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 const RESOURCE_NOT_FOUND: i64 = -32002;
+const INVALID_PARAMS: i64 = -32602;
 const MISSING_CAPABILITY: i64 = -32021;
 
 /// Something that is asked of a server on behalf of an agent.
-#[derive(Debug)]
 pub(super) struct Job<'a> {
     pub(super) caller: &'a Caller,
     pub(super) server: Arc<Server>,
-    /// What it is, for people.
-    pub(super) what: String,
+    /// What it is, for people. Nobody asks unless it fails.
+    pub(super) what: &'a (dyn Fn() -> String + Sync),
     /// The tool or prompt, for programs.
     pub(super) item: Option<&'a str>,
     pub(super) method: &'static str,
@@ -73,9 +74,10 @@ impl Job<'_> {
     /// Has it done within the time that its server may take.
     pub(super) async fn run(&self, sent: &mut bool) -> Result<Bytes, Failure> {
         let limit = self.server.config().timeout;
-        let done = within(limit, &self.caller.agent, self.deliver(sent)).await;
+        let config = self.server.config();
+        let done = within(limit, &self.caller.party, &config.name, self.deliver(sent)).await;
         done.unwrap_or_else(|| {
-            let message = format!("{} did not answer within {limit:?}", self.what);
+            let message = format!("{} did not answer within {limit:?}", (self.what)());
             Err(Failure::new(Reason::Deadline, message))
         })
     }
@@ -101,18 +103,22 @@ impl Job<'_> {
             if !terms.is_some_and(|terms| (self.needs)(&terms.offers)) {
                 return Err(about(self.not_offered()));
             }
-            let params = [
-                self.params,
-                &[
-                    ("inputResponses", Param::Json(&answers)),
-                    ("requestState", Param::Json(&state)),
-                ],
-            ]
-            .concat();
+            let more = [
+                ("inputResponses", Param::Json(&answers)),
+                ("requestState", Param::Json(&state)),
+            ];
+            let with_more;
+            let own = self.params_for(terms);
+            let params = if rounds == 0 {
+                own
+            } else {
+                with_more = [own, &more].concat();
+                &with_more
+            };
             let began = Instant::now();
             let ask = Ask {
                 method: self.method,
-                params: if rounds == 0 { self.params } else { &params },
+                params,
             };
             let answer = match connection.ask_for(&ask, self.behalf()) {
                 Ok(waiting) => {
@@ -149,7 +155,8 @@ impl Job<'_> {
                 Err(CallError::NotSent(_)) => *sent = lost_before,
                 Err(CallError::Lost(cause)) if std::mem::take(&mut may_repeat) => {
                     let cause = &cause.message;
-                    debug!(what = self.what, cause, "lost: asked once more");
+                    let what = (self.what)();
+                    debug!(what, cause, "lost: asked once more");
                     lost_before = true;
                 }
                 // The connection lives: there is nothing to wait for.
@@ -169,9 +176,18 @@ impl Job<'_> {
         }
     }
 
+    /// The params that a server of this revision knows.
+    fn params_for(&self, terms: Option<Terms>) -> &[(&'static str, Param<'_>)] {
+        let knows_context = terms.is_some_and(|terms| terms.revision >= Revision::V2025_06_18);
+        match self.params {
+            [rest @ .., ("context", _)] if !knows_context => rest,
+            all => all,
+        }
+    }
+
     fn behalf(&self) -> OnBehalf {
         OnBehalf {
-            agent: Arc::clone(&self.caller.agent),
+            agent: Arc::clone(&self.caller.party),
             events: self.events.clone(),
             log_level: self.log_level,
             repeatable: self.repeatable,
@@ -189,7 +205,7 @@ impl Job<'_> {
                 params: asked.params.clone(),
             };
             async move {
-                match self.caller.agent.ask(question).await {
+                match self.caller.party.ask(question).await {
                     Ok(answer) => Ok((asked.key.clone(), answer)),
                     // Nobody said no, and nobody said yes.
                     Err(refusal) if refusal.code == -1 && asked.method == "elicitation/create" => {
@@ -208,9 +224,10 @@ impl Job<'_> {
 
     fn failed(&self, error: CallError) -> Failure {
         let was_lost = matches!(error, CallError::Lost(_) | CallError::Dropped(_));
-        let mut failure = error.into_failure(&self.what);
+        let mut failure = error.into_failure(&(self.what)());
         match failure.details.rpc_code {
-            Some(RESOURCE_NOT_FOUND) if self.method == "resources/read" => {
+            // The modern era has no code of its own for it, and nothing else that could be wrong.
+            Some(RESOURCE_NOT_FOUND | INVALID_PARAMS) if self.method == "resources/read" => {
                 failure.reason = Reason::ResourceNotFound;
             }
             Some(MISSING_CAPABILITY) => {
@@ -228,7 +245,7 @@ impl Job<'_> {
     }
 
     fn cannot_answer(&self, wrong: &str) -> Failure {
-        let message = format!("{} cannot go on: {wrong}", self.what);
+        let message = format!("{} cannot go on: {wrong}", (self.what)());
         Failure::new(Reason::CannotAnswer, message)
     }
 

@@ -5,17 +5,18 @@ use std::{pin::pin, time::Duration};
 use tokio::time::{Instant, sleep};
 
 /// Does the work within the limit; `None` when time is up. While the agent thinks about a question that it
-/// was asked, the clock stands still: the server cannot go on without the answer.
+/// was asked by this server, the clock stands still: the server cannot go on without the answer.
 pub(super) async fn within<T>(
     limit: Duration,
     agent: &Agent,
+    server: &str,
     work: impl Future<Output = T>,
 ) -> Option<T> {
     let mut questions = agent.watch_questions();
     let mut work = pin!(work);
     let mut left = limit;
     loop {
-        let is_asked = *questions.borrow_and_update() > 0;
+        let is_asked = questions.borrow_and_update().contains_key(server);
         let began = Instant::now();
         tokio::select! {
             biased;
@@ -43,14 +44,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn time_is_up_when_it_is_up() {
         let agent = Agent::default();
-        assert_eq!(within(SECOND, &agent, sleep(SECOND / 2)).await, Some(()));
-        assert_eq!(within(SECOND, &agent, sleep(SECOND * 2)).await, None);
+        assert_eq!(
+            within(SECOND, &agent, "s", sleep(SECOND / 2)).await,
+            Some(())
+        );
+        assert_eq!(within(SECOND, &agent, "s", sleep(SECOND * 2)).await, None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_clock_stands_still_while_somebody_is_asked() {
         let agent = Arc::new(Agent::default());
-        let (to, _from) = mpsc::channel(1);
+        let (to, _from) = mpsc::channel(8);
         let hello = Hello {
             answers: Answers::ALL,
             ..Hello::default()
@@ -61,12 +65,17 @@ mod tests {
             method: "elicitation/create".into(),
             params: Default::default(),
         };
-        let work = async {
+        let work = async |question| {
             sleep(SECOND / 2).await;
             // Nobody answers for an hour.
             let _ = timeout(SECOND * 3600, agent.ask(question)).await;
             sleep(SECOND / 4).await;
         };
-        assert_eq!(within(SECOND, &agent, work).await, Some(()));
+        assert_eq!(
+            within(SECOND, &agent, "s", work(question.clone())).await,
+            Some(())
+        );
+        // Another server's question is no excuse.
+        assert_eq!(within(SECOND, &agent, "other", work(question)).await, None);
     }
 }

@@ -102,7 +102,7 @@ impl Router {
             found.server.count_call();
             let job = Job {
                 caller: call.caller,
-                what: tool.dotted(),
+                what: &|| tool.dotted(),
                 item: Some(&tool.tool),
                 method: "tools/call",
                 params: &[
@@ -136,7 +136,7 @@ impl Router {
             let job = Job {
                 caller,
                 server,
-                what: format!("{} of {name}", read.uri),
+                what: &|| format!("{} of {name}", read.uri),
                 item: None,
                 method: "resources/read",
                 params: &[("uri", Param::Text(read.uri))],
@@ -146,7 +146,8 @@ impl Router {
                 log_level: None,
                 headers: Vec::new(),
             };
-            Ok((job.run(sent).await?, name))
+            let result = job.run(sent).await?;
+            Ok((result, name))
         })
         .await
     }
@@ -162,7 +163,7 @@ impl Router {
             let job = Job {
                 caller: get.caller,
                 server: Arc::clone(&found.server),
-                what: found.item.dotted(),
+                what: &|| found.item.dotted(),
                 item: Some(&found.item.prompt),
                 method: "prompts/get",
                 params: &[
@@ -206,7 +207,6 @@ impl Router {
                 let reference = reference.to_string();
                 let argument = json!({"name": complete.argument, "value": complete.value});
                 let argument = argument.to_string();
-                // Older servers do not know it, and some are strict.
                 let context = match complete.context.is_empty() {
                     true => String::new(),
                     false => json!({"arguments": complete.context}).to_string(),
@@ -214,7 +214,7 @@ impl Router {
                 let job = Job {
                     caller,
                     server,
-                    what: format!("completing {what}"),
+                    what: &|| format!("completing {what}"),
                     item: None,
                     method: "completion/complete",
                     params: &[

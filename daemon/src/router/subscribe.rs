@@ -2,11 +2,11 @@
 
 use super::Router;
 use crate::{
-    mcp::{lists::Kind, subscriptions::Subscription},
-    pool::{Server, key::Caller},
+    mcp::lists::Kind,
+    pool::{Keeper, Listener, key::Caller},
 };
 use nexus_proto::reason::Failure;
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 use tokio::time::sleep;
 
 /// How long to wait before a server that cannot start is tried again, unless it is known better.
@@ -19,33 +19,25 @@ impl Router {
         caller: &Caller,
         server: &str,
         uri: &str,
-    ) -> Result<(Arc<Server>, Subscription), Failure> {
+    ) -> Result<Listener, Failure> {
         self.check_open()?;
         let server = self
             .find_server(Kind::Resources, server, uri, caller)
             .await?;
-        let subscription = server.subscribe(caller, uri)?;
-        Ok((server, subscription))
+        server.subscribe(caller, uri)
     }
 }
 
-/// Keeps a process of a server up for whoever listens to it. Ends when there is no hope, and says why.
-pub async fn keep_up(server: &Server, caller: &Caller) -> Failure {
+/// Keeps a process up for whoever listens to it. Ends when there is no hope, and says why.
+pub async fn keep_up(keeper: &Keeper) -> Failure {
     let mut was_ready = false;
     loop {
-        match run(server, caller).await {
+        let is_held = || keeper.server().is_none_or(|server| server.is_held());
+        match keeper.run_once().await {
             Ok(()) => was_ready = true,
             // One that has never worked will not; one that has may again.
-            Err(failure) if !was_ready || server.is_held() => return failure,
+            Err(failure) if !was_ready || is_held() => return failure,
             Err(failure) => sleep(failure.details.retry_after.unwrap_or(AGAIN).min(AGAIN)).await,
         }
     }
-}
-
-/// Starts a process if there is none, and waits until it has gone.
-async fn run(server: &Server, caller: &Caller) -> Result<(), Failure> {
-    let member = server.member_for(caller)?;
-    let connection = member.ready(server).await?;
-    member.lost(&connection).await;
-    Ok(())
 }

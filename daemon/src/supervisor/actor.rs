@@ -1,6 +1,7 @@
 //! Carries out what the machine decides: one task for each instance.
 
 use super::{
+    diagnose,
     health::{Probe, Verdict},
     instance::{Common, InstanceSpec, Request},
     limiter::Turn,
@@ -9,7 +10,6 @@ use super::{
     running::{Demands, Exit, News, Running, Welcome},
     status::{PastFailure, Status},
 };
-use crate::process::SpawnError;
 use nexus_proto::reason::{Failure, Reason};
 use parking_lot::Mutex;
 use std::{
@@ -321,8 +321,8 @@ impl Actor {
         };
         running.last_words().await;
         let generation = running.generation();
-        let misgreeted =
-            running.is_probed() && matches!(self.machine.state(), State::Starting { .. });
+        let was_probed = running.is_probed();
+        let misgreeted = was_probed && self.machine.forgives_greeting();
         let idle = running.connection.in_flight() == 0;
         let Exit {
             how: exit,
@@ -337,6 +337,9 @@ impl Actor {
         sweep(&self.spec.name, &running);
         drop(running);
         self.common.lists.note_asks();
+        // Whatever became of it: the next one is greeted in the other way. If that was not it, the one after
+        // that is asked again.
+        self.common.lists.greet_as_legacy(was_probed);
         let left = idle && well && matches!(self.machine.state(), State::Ready { .. });
         if misgreeted {
             debug!(
@@ -344,7 +347,6 @@ impl Actor {
                 exit, "ended at the first question: greeted as an old one"
             );
             self.because("it did not survive the questions of a newer protocol");
-            self.common.lists.greet_as_legacy();
         } else if self.is_asked_to_end() {
             info!(server = self.spec.name, exit, "stopped");
         } else if left && !self.spec.keep_alive {
@@ -401,8 +403,8 @@ impl Actor {
             .common
             .log
             .tail_of(self.source(generation), STDERR_LINES);
+        let failure = diagnose::ended(&self.spec, failure, exit, &stderr);
         Arc::new(failure.with(|details| {
-            details.server = Some(self.spec.name.clone());
             details.exit = Some(exit.to_owned());
             details.stderr = stderr;
         }))
@@ -513,6 +515,7 @@ impl Actor {
             let turn = self.turn.take().unwrap_or_default();
             let demands = Demands {
                 health: self.spec.health,
+                start: self.spec.start_timeout,
                 tools: self.spec.needs_tools,
             };
             let started = Running::start(
@@ -543,7 +546,7 @@ impl Actor {
                 continue;
             }
             warn!(server = self.spec.name, %error, "cannot start");
-            let mut failure = spawn_failure(&self.spec, &error);
+            let mut failure = diagnose::not_started(&self.spec, &error);
             self.because(&failure.message);
             let event = if error.is_no_room() {
                 let pause = self.common.limiter.no_room();
@@ -612,25 +615,6 @@ fn sweep(server: &str, running: &Running) {
             info!(server, strays, "ended what it had left behind");
         }
     });
-}
-
-fn spawn_failure(spec: &InstanceSpec, error: &SpawnError) -> Failure {
-    let reason = if error.is_not_found() {
-        Reason::CommandNotFound
-    } else {
-        Reason::SpawnFailed
-    };
-    Failure::new(reason, error.to_string()).with(|details| {
-        details.server = Some(spec.name.clone());
-        details.hint = match error {
-            SpawnError::NotOnPath { command, .. } => Some(format!(
-                "install {command:?}, or write its full path in the config; \
-                 `which {command}` in your shell tells where it is"
-            )),
-            SpawnError::NotExecutable(path) => Some(format!("chmod +x {}", path.display())),
-            _ => None,
-        };
-    })
 }
 
 async fn exited(running: &mut Option<Running>) -> Exit {

@@ -30,6 +30,8 @@ use tracing::error;
 pub struct InstanceSpec {
     /// The server's name, for logs and errors.
     pub name: String,
+    /// Where it is configured, for errors.
+    pub origin: Option<String>,
     /// What is to be run, or reached.
     pub target: Target,
     /// How long the handshake may take.
@@ -59,6 +61,8 @@ pub struct Common {
     pub answers: Answers,
     /// Whose it is, if it is one agent's alone.
     pub owner: Option<Weak<Agent>>,
+    /// It asks those who use it for their folders.
+    pub asks_roots: Arc<AtomicBool>,
     /// Who wants to know which of its resources change.
     pub subscriptions: Arc<Subscriptions>,
     /// How much it is to log for its client, if anybody has said so.
@@ -180,6 +184,7 @@ mod tests {
 
     fn instance() -> Instance {
         let spec = InstanceSpec {
+            origin: None,
             name: "t".into(),
             target: Target::Process(SpawnSpec {
                 command: "/bin/sh".into(),
@@ -200,6 +205,7 @@ mod tests {
             held: Arc::default(),
             answers: Answers::ALL,
             owner: None,
+            asks_roots: Arc::default(),
             subscriptions: Arc::default(),
             level: Arc::default(),
             memory: Arc::default(),

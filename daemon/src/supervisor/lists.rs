@@ -16,12 +16,15 @@ use tokio::{sync::watch, time::Instant};
 /// However short a server says its lists are good for, they are not asked for more often than this.
 const FRESH: Duration = Duration::from_secs(1);
 
+/// A list that could not be had is asked for again after this long, if somebody looks.
+const PAUSE: Duration = Duration::from_secs(30);
+
 /// What a server said of itself, and its lists.
 #[derive(Debug, Clone, Default)]
 pub struct Lists {
     /// What it said of itself.
     pub info: Option<Arc<ServerInfo>>,
-    /// It does not survive the questions of the modern era.
+    /// Its last process did not survive the first question of the modern era: the next is not asked it.
     pub greet_as_legacy: bool,
     /// It has put questions to its client.
     pub asks: bool,
@@ -82,6 +85,8 @@ impl Lists {
                 // An old list is better than none; a server that never gave one has none.
                 known.list.get_or_insert_default();
                 known.error = Some(error);
+                // Whoever could not give it just now is not pressed.
+                known.stale_at = known.stale_at.map(|_| Instant::now() + PAUSE);
             }
         }
         true
@@ -130,7 +135,7 @@ impl ListBoard {
 
     /// Another program: what was known says nothing about it.
     pub fn replace(&self, lists: Lists) {
-        self.asks.store(lists.asks, Ordering::Relaxed);
+        self.asks.fetch_or(lists.asks, Ordering::Relaxed);
         self.lists.send_replace(lists);
     }
 
@@ -141,17 +146,22 @@ impl ListBoard {
             .send_if_modified(|lists| asks != std::mem::replace(&mut lists.asks, asks));
     }
 
-    /// A process did not survive the questions of the modern era.
-    pub(super) fn greet_as_legacy(&self) {
-        self.lists.send_modify(|lists| lists.greet_as_legacy = true);
+    /// Whether the next process is to be greeted as an old one, whatever is known of it.
+    pub(super) fn greet_as_legacy(&self, so: bool) {
+        self.lists
+            .send_if_modified(|lists| so != std::mem::replace(&mut lists.greet_as_legacy, so));
     }
 
     /// A process has introduced itself.
     pub(super) fn introduce(&self, info: ServerInfo) {
         self.lists.send_if_modified(|lists| {
+            lists.greet_as_legacy = false;
+            if info.revision.is_modern() {
+                // What it asks now, it asks in its answers.
+                self.asks.store(false, Ordering::Relaxed);
+            }
             let news = lists.info.as_deref() != Some(&info);
             if news {
-                lists.greet_as_legacy &= !info.revision.is_modern();
                 lists.info = Some(Arc::new(info));
             }
             news

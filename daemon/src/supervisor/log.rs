@@ -4,8 +4,8 @@
 pub mod file;
 
 use file::LogFile;
-use parking_lot::Mutex;
-use std::{collections::VecDeque, sync::Arc, time::SystemTime};
+use parking_lot::{Mutex, RwLock};
+use std::{collections::VecDeque, fmt, sync::Arc, time::SystemTime};
 use tokio::sync::broadcast;
 
 /// How much is kept of one server.
@@ -38,13 +38,26 @@ pub struct LogLine {
     pub at: SystemTime,
     /// Who wrote it.
     pub source: Source,
+    /// It was logged for whoever called, and is nobody else's business.
+    for_clients: bool,
 }
 
 /// The last lines of one server.
 #[derive(Debug)]
 pub struct LogRing {
+    secrets: RwLock<Secrets>,
     kept: Mutex<Kept>,
     file: Option<LogFile>,
+}
+
+/// What is never to be seen, not even in a `Debug`.
+#[derive(Default)]
+struct Secrets(Vec<String>);
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
 }
 
 #[derive(Debug)]
@@ -60,6 +73,7 @@ impl LogRing {
     pub fn new(file: Option<LogFile>) -> Self {
         Self {
             file,
+            secrets: RwLock::default(),
             kept: Mutex::new(Kept {
                 lines: VecDeque::new(),
                 bytes: 0,
@@ -68,12 +82,32 @@ impl LogRing {
         }
     }
 
+    /// What is never to be seen in it.
+    pub fn hide(&self, secrets: Vec<String>) {
+        *self.secrets.write() = Secrets(secrets);
+    }
+
     /// Adds a line, and forgets the oldest ones if there are too many.
     pub fn push(&self, source: Source, text: String) {
+        self.add(source, text, false);
+    }
+
+    /// The same for what a server logs for its clients: it does not go with the news of its end.
+    pub fn push_for_clients(&self, source: Source, text: String) {
+        self.add(source, text, true);
+    }
+
+    fn add(&self, source: Source, mut text: String, for_clients: bool) {
+        for secret in &self.secrets.read().0 {
+            if text.contains(secret.as_str()) {
+                text = text.replace(secret.as_str(), "***");
+            }
+        }
         let line = Arc::new(LogLine {
             text,
             at: SystemTime::now(),
             source,
+            for_clients,
         });
         if let Some(file) = &self.file {
             file.push(&line);
@@ -101,7 +135,8 @@ impl LogRing {
     /// The last `n` lines of one process.
     pub fn tail_of(&self, source: Source, n: usize) -> Vec<String> {
         let kept = self.kept.lock();
-        let own = kept.lines.iter().rev().filter(|line| line.source == source);
+        let own = kept.lines.iter().rev();
+        let own = own.filter(|line| line.source == source && !line.for_clients);
         let mut lines: Vec<String> = own.take(n).map(|line| line.text.clone()).collect();
         lines.reverse();
         lines
@@ -128,6 +163,15 @@ mod tests {
             instance: 1,
             generation,
         }
+    }
+
+    #[test]
+    fn what_is_secret_is_not_kept() {
+        let ring = LogRing::new(None);
+        ring.hide(vec!["hunter2-secret".into()]);
+        ring.push(source(1), "token=hunter2-secret;".into());
+        assert_eq!(ring.tail_of(source(1), 1), ["token=***;"]);
+        assert!(!format!("{ring:?}").contains("hunter2"));
     }
 
     #[test]

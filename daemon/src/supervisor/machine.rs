@@ -25,6 +25,8 @@ pub struct Machine {
     limits: Limits,
     budget: RestartBudget,
     keep_alive: bool,
+    /// A process was greeted in a way that it did not survive, and none has been ready since.
+    misgreeted: bool,
 }
 
 impl Machine {
@@ -38,6 +40,7 @@ impl Machine {
             limits,
             budget: RestartBudget::new(seed),
             keep_alive,
+            misgreeted: false,
         }
     }
 
@@ -65,6 +68,11 @@ impl Machine {
     /// The newest process.
     pub fn generation(&self) -> Generation {
         self.generation
+    }
+
+    /// Whether a process that does not survive how it was greeted is started again without blame.
+    pub fn forgives_greeting(&self) -> bool {
+        !self.misgreeted && matches!(self.state, State::Starting { .. })
     }
 
     /// How often it was started again without anyone asking.
@@ -126,6 +134,7 @@ impl Machine {
                 Some(Action::Queue(g))
             }
             Event::Ready(g) if self.is_starting(g) => {
+                self.misgreeted = false;
                 if let State::Starting { since } = self.state {
                     self.state = State::Ready {
                         since: now,
@@ -149,8 +158,14 @@ impl Machine {
             Event::Left(g) if g == self.generation => self.left(now),
             Event::Exited(g) if g == self.generation => self.exited(now),
             Event::Denied(g) if g == self.generation => self.denied(now),
-            Event::Misgreeted(g) if self.is_starting(g) => Some(self.queue()),
-            Event::Misgreeted(g) if g == self.generation => self.exited(now),
+            Event::Misgreeted(g) if g == self.generation => {
+                // Once: whoever ends again in the same way does so for another reason.
+                let first = !std::mem::replace(&mut self.misgreeted, true);
+                match first && self.is_starting(g) {
+                    true => Some(self.queue()),
+                    false => self.exited(now),
+                }
+            }
             // News of an earlier process, or of one that is being ended anyway.
             _ => None,
         }

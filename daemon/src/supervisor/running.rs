@@ -12,7 +12,7 @@ use crate::{
     mcp::{
         MAX_MESSAGE,
         connection::{CallError, Connection, Host, LogMessage, Remote, Terms},
-        handshake::{self, HandshakeError, Listed, ServerInfo, list_within},
+        handshake::{self, Beforehand, HandshakeError, Listed, ServerInfo, list_within},
         lists::Kind,
         subscriptions::keep_subscribed,
     },
@@ -89,6 +89,8 @@ pub(super) struct Welcome {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Demands {
     pub(super) health: HealthPolicy,
+    /// How long the handshake may take.
+    pub(super) start: Duration,
     /// One without tools is of no use.
     pub(super) tools: bool,
 }
@@ -419,9 +421,11 @@ fn host(name: &str, source: Source, common: &Common) -> Host {
     Host {
         server: name.to_owned(),
         asks: Arc::clone(common.lists.asks()),
+        asks_roots: Arc::clone(&common.asks_roots),
+        declared: common.answers,
         owner: common.owner.clone(),
         subscriptions: Arc::clone(&common.subscriptions),
-        log: Box::new(move |message| log.push(source, log_line(message))),
+        log: Box::new(move |message| log.push_for_clients(source, log_line(message))),
     }
 }
 
@@ -434,9 +438,20 @@ fn log_line(message: &LogMessage) -> String {
         Err(_) => String::from_utf8_lossy(&message.data).into_owned(),
     };
     match message.logger.as_str() {
-        "" => format!("[{level}] {data}"),
-        logger => format!("[{level}] {logger}: {data}"),
+        "" => one_line(format!("[{level}] {data}")),
+        logger => one_line(format!("[{level}] {logger}: {data}")),
     }
+}
+
+/// What somebody else wrote, in one line that is not too long.
+fn one_line(mut text: String) -> String {
+    if text.len() > MAX_LINE {
+        text.truncate(text.floor_char_boundary(MAX_LINE));
+    }
+    if text.contains(['\n', '\r']) {
+        text = text.replace(['\n', '\r'], " ");
+    }
+    text
 }
 
 /// What is said to a process for as long as it runs.
@@ -474,13 +489,16 @@ impl Talk {
     }
 
     async fn greet(&self) -> Result<Welcome, HandshakeError> {
-        let was_modern = match self.is_old {
-            true => Some(false),
-            false => self.common.lists.current().was_modern(),
+        let before = Beforehand {
+            answers: self.common.answers,
+            was_modern: match self.is_old {
+                true => Some(false),
+                false => self.common.lists.current().was_modern(),
+            },
+            time: self.demands.start,
         };
         let probing = |probing| self.probing.store(probing, Ordering::Relaxed);
-        let answers = self.common.answers;
-        let info = handshake::introduce(&self.connection, answers, was_modern, probing).await?;
+        let info = handshake::introduce(&self.connection, before, probing).await?;
         let level = *self.common.level.lock();
         if let Some(level) = level {
             self.connection.set_level(level);

@@ -270,30 +270,27 @@ async fn a_question_ends_with_the_server_that_asked_it() {
     eventually("it is taken back", || open.load(Ordering::Relaxed) == 0).await;
 }
 
+/// The server was told that the call is given up, but may not care: what it asks next could be about it.
 #[tokio::test]
-async fn a_call_goes_on_when_the_agent_that_was_asked_has_left() {
+async fn what_is_asked_after_an_agent_has_left_is_declined_for_a_while_rather_than_mixed_up() {
     let daemon = interactive("legacy");
     let (nexus, open) = undecided(&daemon).await;
     let asking = tokio::spawn(async move { ask(&nexus, "elicitation", "?").await });
     eventually("it is asked", || open.load(Ordering::Relaxed) == 1).await;
     asking.abort();
-    let other = daemon.agent("ann").await;
-    let answer = ask(&other, "elicitation", "next").await.unwrap();
-    assert_eq!(answer["content"]["answer"], "ann was asked next");
-    eventually("the list is right", || open.load(Ordering::Relaxed) == 0).await;
-    let names = |agents: Vec<nexus_client::Agent>| {
-        let names = agents
-            .into_iter()
-            .map(|agent| agent.name.unwrap_or_default());
-        names.collect::<Vec<_>>()
-    };
+    eventually("it is taken back", || open.load(Ordering::Relaxed) == 0).await;
+    let other = daemon.agent("undecided").await;
+    server_until(&other, "t", |s| s.in_flight == 0).await;
+    // Calls go on; only questions are not put.
+    let echo = other.tools().call("t.echo", json!({"message": "x"})).await;
+    assert_eq!(echo.unwrap().text(), "x");
     let agents = other.agents().list().await.unwrap();
     assert!(
         agents
             .iter()
             .any(|agent| agent.you && agent.capabilities.is_some())
     );
-    assert_eq!(names(agents), ["ann"]);
+    assert_eq!(agents.len(), 1, "{agents:?}");
 }
 
 #[tokio::test]
@@ -361,4 +358,67 @@ async fn a_server_that_is_one_agents_own_is_told_of_its_folders() {
             .any(|text| text.contains("notifications/roots/list_changed"))
     };
     eventually("it is told", told).await;
+}
+
+/// Whose answers need the very server that asks: they do not wait for others who wait for that call.
+#[tokio::test]
+async fn an_agent_may_call_the_server_that_asks_it() {
+    let daemon = interactive("legacy");
+    let plain = daemon.agent("bob").await;
+    ask(&plain, "sampling", "so that it is known to ask")
+        .await
+        .unwrap();
+    let (to, from) = tokio::sync::watch::channel(None::<Nexus>);
+    let info = AgentInfo::new("ann").on_sampling(move |_| {
+        let from = from.clone();
+        async move {
+            let nexus = from.borrow().clone().expect("it is connected");
+            // Somebody else waits for its turn by now.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let echo = nexus
+                .tools()
+                .call("t.echo", json!({"message": "nested"}))
+                .await;
+            Ok(SamplingAnswer::text("m", echo.unwrap().text()))
+        }
+    });
+    let info = info
+        .on_elicitation(|_| async { Ok(ElicitationAnswer::cancel()) })
+        .elicitation_url();
+    let info = info
+        .sampling_tools()
+        .sampling_context()
+        .roots([Root::folder("/bob")]);
+    let builder = Nexus::builder().socket(daemon.home.socket()).agent(info);
+    let ann = builder.connect().await.unwrap();
+    to.send_replace(Some(ann.clone()));
+    let asking = tokio::spawn(async move { ask(&ann, "sampling", "x").await });
+    server_until(&plain, "t", |s| s.in_flight >= 1).await;
+    let (answer, other) = tokio::join!(asking, ask(&plain, "sampling", "meanwhile"));
+    assert_eq!(answer.unwrap().unwrap()["content"]["text"], "nested");
+    assert_eq!(other.unwrap()["content"]["text"], "bob was asked meanwhile");
+    to.send_replace(None);
+}
+
+/// A server that asks for folders may keep to what it was told.
+#[tokio::test]
+async fn agents_in_other_folders_have_another_process_of_a_server_that_asks_for_them() {
+    let daemon = interactive("legacy");
+    let (ann, bob) = (daemon.agent("ann").await, daemon.agent("bob").await);
+    for _ in 0..2 {
+        assert_eq!(
+            ask(&ann, "roots", "").await.unwrap()["roots"][0]["uri"],
+            "file:///ann"
+        );
+        assert_eq!(
+            ask(&bob, "roots", "").await.unwrap()["roots"][0]["uri"],
+            "file:///bob"
+        );
+    }
+    let server = ann.servers().get("t").await.unwrap();
+    let of_folders = server
+        .instances
+        .iter()
+        .filter(|i| i.key.contains("folders"));
+    assert_eq!(of_folders.count(), 2, "{:?}", server.instances);
 }

@@ -162,7 +162,7 @@ fn a_client_of_another_user_is_refused() {
 }
 
 #[test]
-fn what_is_not_grpc_is_told_so() {
+fn what_is_neither_grpc_nor_mcp_is_told_so() {
     let daemon = Home::new().start();
     let ask = |text: &str| {
         let mut stream = UnixStream::connect(daemon.home.socket()).unwrap();
@@ -171,9 +171,6 @@ fn what_is_not_grpc_is_told_so() {
         stream.read_to_string(&mut answer).unwrap();
         answer
     };
-    let mcp = ask("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}\n");
-    let mcp: serde_json::Value = serde_json::from_str(&mcp).unwrap();
-    assert_eq!(mcp["error"]["code"], -32601);
     let http = ask("GET /mcp HTTP/1.1\r\nhost: x\r\n\r\n");
     assert!(http.starts_with("HTTP/1.1 501 "), "{http}");
     let (head, body) = http.split_once("\r\n\r\n").unwrap();

@@ -329,9 +329,19 @@ async fn a_spoiled_answer_fails_its_own_call_only() {
 /// Answers that are nobody's: the call they were meant for ends at its deadline.
 #[tokio::test]
 async fn an_answer_with_a_strange_id_reaches_nobody() {
-    for fault in ["string-id@1", "null-id@1", "batch@1"] {
+    // A batch is as strange, but in the one revision that has them.
+    let modern = ["--era", "modern", "--fault", "batch@1"];
+    let legacy = ["--era", "legacy", "--revision", "2025-06-18"];
+    let legacy = [&legacy[..], &modern[2..]].concat();
+    for args in [
+        &["--fault", "string-id@1"][..],
+        &["--fault", "null-id@1"],
+        &modern,
+        &legacy,
+    ] {
+        let fault = args.join(" ");
         let home = Home::new();
-        let mut server = test_server(&["--fault", fault]);
+        let mut server = test_server(args);
         server["timeout"] = json!(0.3);
         home.configure(&servers(&[("t", server)]));
         let daemon = home.start();
@@ -345,6 +355,21 @@ async fn an_answer_with_a_strange_id_reaches_nobody() {
             "{fault}: {warnings:?}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_batch_is_its_messages_where_there_are_batches() {
+    let args = ["--era", "legacy", "--revision", "2025-03-26", "--batch"];
+    let daemon = start_with(&args);
+    let nexus = daemon.client().await;
+    works(&nexus).await;
+    let slow = json!({"duration": 0.01, "steps": 3});
+    let call = nexus.tools().call_stream("t.slow_operation", slow).await;
+    let events: Vec<_> = call.unwrap().collect().await;
+    // Three steps, and the result.
+    assert_eq!(events.len(), 4, "{events:?}");
+    let warnings = nexus.servers().get("t").await.unwrap().warnings;
+    assert_eq!(warnings, [""; 0]);
 }
 
 #[tokio::test]

@@ -32,11 +32,11 @@ async fn resources_are_listed_and_read_as_they_are() {
         assert!(error.hint().is_some());
         let error = nexus.resources().read_from("t", "file:///gone").await;
         let error = error.unwrap_err();
-        let expected = match era {
-            "legacy" => Reason::ResourceNotFound,
-            _ => Reason::ServerError,
-        };
-        assert_eq!(error.reason(), Some(expected), "{error}");
+        assert_eq!(
+            error.reason(),
+            Some(Reason::ResourceNotFound),
+            "{era}: {error}"
+        );
     }
 }
 

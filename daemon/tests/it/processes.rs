@@ -3,7 +3,7 @@
 
 use crate::support::{
     Cgroup, Daemon, Home, NEXUSD, eventually, is_alive, kill, processes_of, server_until,
-    server_when, servers, test_server, test_server_with,
+    server_when, servers, test_server, test_server_with, wait_until_gone,
 };
 use nexus_client::{Error, Nexus, Reason, ServerState, Wait};
 use rustix::process::{Pid, Signal, kill_process};
@@ -251,6 +251,7 @@ async fn a_guardian_that_is_ended_is_replaced_and_knows_what_the_first_one_knew(
     works(&nexus, "wrapped").await;
     let first = guardian_of(&daemon).unwrap();
     kill(first);
+    wait_until_gone(first);
     // It is noticed when there is something to tell.
     nexus.servers().restart("t", Wait::Done).await.unwrap();
     daemon.wait_for_log("the guardian was gone");

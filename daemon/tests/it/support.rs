@@ -61,8 +61,14 @@ impl Home {
 
     pub(crate) fn configure(&self, config: &Value) {
         let mut config = config.clone();
-        if RECORDED && let Some(servers) = config["mcpServers"].as_object_mut() {
-            servers.values_mut().for_each(|server| self.record(server));
+        if let Some(servers) = config["mcpServers"].as_object_mut() {
+            let arguments = servers.values_mut().filter_map(arguments_of_test_server);
+            arguments.for_each(|args| {
+                pin(args);
+                if RECORDED {
+                    args.extend([json!("--wire"), json!(self.wire())]);
+                }
+            });
         }
         fs::create_dir_all(self.config_file().parent().unwrap()).unwrap();
         fs::write(self.config_file(), config.to_string()).unwrap();
@@ -71,14 +77,6 @@ impl Home {
     /// Where the test servers keep their records.
     pub(crate) fn wire(&self) -> PathBuf {
         self.path().join("wire")
-    }
-
-    /// Has a server keep a record of what it is told, if it is a test server.
-    fn record(&self, server: &mut Value) {
-        let args = server.get_mut("args").and_then(Value::as_array_mut);
-        if let Some(args) = args.filter(|args| args.first().is_some_and(|it| it == "demo-server")) {
-            args.extend([json!("--wire"), json!(self.wire())]);
-        }
     }
 
     /// `nexusd`, as it would be started in this home.
@@ -125,6 +123,26 @@ impl Home {
     pub(crate) fn start_as(self, mut command: Command) -> Daemon {
         let child = command.spawn().unwrap();
         Daemon::of(self, child)
+    }
+}
+
+/// The arguments of a server, if it is a test server.
+fn arguments_of_test_server(server: &mut Value) -> Option<&mut Vec<Value>> {
+    let args = server.get_mut("args").and_then(Value::as_array_mut)?;
+    (args.first()? == "demo-server").then_some(args)
+}
+
+/// The same suite can be run against each era and revision: `NEXUS_TEST_ERA=2024-11-05 cargo test`. Pins a test server
+/// to that one, unless its test has done so itself.
+fn pin(args: &mut Vec<Value>) {
+    let era = std::env::var("NEXUS_TEST_ERA").unwrap_or_default();
+    if args.iter().any(|arg| arg == "--era") {
+        return;
+    }
+    match era.as_str() {
+        "" | "dual" => {}
+        "legacy" | "modern" => args.extend([json!("--era"), json!(era)]),
+        revision => args.extend(["--era", "legacy", "--revision", revision].map(Value::from)),
     }
 }
 
@@ -234,16 +252,15 @@ impl Daemon {
     }
 
     /// Waits until the daemon has logged this.
-    pub(crate) fn wait_for_log(&self, text: &str) {
+    pub(crate) fn wait_for_log(&self, wanted: &str) {
         let (log, changed) = &*self.log;
-        let found = |log: &mut Log| !log.text.contains(text) && !log.ended;
+        let missing = |log: &mut Log| !log.text.contains(wanted) && !log.ended;
         let log = log.lock().unwrap();
-        let (log, timeout) = changed.wait_timeout_while(log, PATIENCE, found).unwrap();
-        assert!(
-            log.text.contains(text) && !timeout.timed_out(),
-            "{text:?} was never logged:\n{}",
-            log.text
-        );
+        let (log, _) = changed.wait_timeout_while(log, PATIENCE, missing).unwrap();
+        // Let go before it may panic: the log is shown then.
+        let text = log.text.clone();
+        drop(log);
+        assert!(text.contains(wanted), "{wanted:?} was never logged");
     }
 
     pub(crate) fn log(&self) -> String {

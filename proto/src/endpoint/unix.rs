@@ -5,7 +5,10 @@ use interprocess::{
     local_socket::{
         GenericFilePath, ListenerOptions, Name, ToFsName as _,
         tokio::Listener as SocketListener,
-        traits::{StreamCommon as _, tokio::Listener as _},
+        traits::{
+            StreamCommon as _,
+            tokio::{Listener as _, Stream as _},
+        },
     },
     os::unix::{
         local_socket::ListenerOptionsExt as _, uds_local_socket::tokio::Listener as UdsListener,
@@ -85,8 +88,12 @@ fn login_runtime_dir() -> Option<PathBuf> {
     (meta.is_dir() && meta.uid() == uid).then_some(dir)
 }
 
-pub(super) fn name(path: &Path) -> io::Result<Name<'_>> {
+fn name(path: &Path) -> io::Result<Name<'_>> {
     path.to_fs_name::<GenericFilePath>()
+}
+
+pub(super) async fn connect(path: &Path) -> io::Result<Stream> {
+    Stream::connect(name(path)?).await
 }
 
 /// A socket that somebody else serves would be told this user's secrets.

@@ -7,16 +7,33 @@ use interprocess::{
         tokio::Listener as PipeListener,
         traits::{StreamCommon as _, tokio::Listener as _},
     },
-    os::windows::{local_socket::ListenerOptionsExt as _, security_descriptor::SecurityDescriptor},
+    os::windows::{
+        local_socket::ListenerOptionsExt as _,
+        named_pipe::local_socket::tokio::Stream as PipeStream,
+        security_descriptor::SecurityDescriptor,
+    },
 };
 use std::{
     env,
     ffi::OsString,
-    fs, io,
+    fs::{self, OpenOptions},
+    io,
+    os::windows::{
+        fs::OpenOptionsExt as _,
+        io::{AsHandle as _, OwnedHandle},
+    },
     path::{Path, PathBuf},
+    time::Duration,
+};
+use tokio::time::{sleep, timeout};
+use windows_sys::Win32::{
+    Foundation::ERROR_PIPE_BUSY,
+    Storage::FileSystem::{FILE_FLAG_OVERLAPPED, SECURITY_IDENTIFICATION},
 };
 
-mod user;
+#[cfg(test)]
+mod tests;
+pub mod user;
 
 const PIPES: &str = r"\\.\pipe\";
 
@@ -50,20 +67,49 @@ pub(super) fn default_path(
     Ok(PathBuf::from(format!("{PIPES}nexusd-{sid}")))
 }
 
-pub(super) fn name(path: &Path) -> io::Result<Name<'_>> {
+fn name(path: &Path) -> io::Result<Name<'_>> {
     path.to_fs_name::<GenericFilePath>()
 }
 
-/// A pipe that somebody else serves would be told this user's secrets.
+pub(super) async fn connect(path: &Path) -> io::Result<Stream> {
+    // All instances are taken until the daemon has made the next one, which is soon.
+    const BUSY: Duration = Duration::from_millis(5);
+    const PATIENCE: Duration = Duration::from_secs(5);
+    let open = async {
+        loop {
+            let opened = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .custom_flags(FILE_FLAG_OVERLAPPED)
+                // The server may learn who we are; it may not act in our name.
+                .security_qos_flags(SECURITY_IDENTIFICATION)
+                .open(path);
+            match opened {
+                Err(error) if error.raw_os_error() == Some(ERROR_PIPE_BUSY.cast_signed()) => {
+                    sleep(BUSY).await;
+                }
+                opened => return opened,
+            }
+        }
+    };
+    let file = timeout(PATIENCE, open).await??;
+    let pipe = PipeStream::try_from(OwnedHandle::from(file));
+    let pipe = pipe.map_err(|error| io::Error::other(error.to_string()))?;
+    Ok(pipe.into())
+}
+
+/// A pipe that somebody else serves would be told this user's secrets. Its owner says who made it, and
+/// nobody can name an owner that he is not. Our service and the system itself are no strangers: only an
+/// administrator can make them serve.
 pub(super) fn check_server(stream: &Stream) -> io::Result<()> {
     let Stream::NamedPipe(pipe) = stream;
-    let pid = pipe.inner().server_process_id()?;
-    if user::sid_of_process(pid)? == user::current_sid()? {
+    let owner = user::owner_of(pipe.as_handle())?;
+    if owner == user::current_sid()? || [user::SERVICE, user::SYSTEM].contains(&&*owner) {
         return Ok(());
     }
     Err(io::Error::new(
         io::ErrorKind::PermissionDenied,
-        format!("the pipe is served by another user (pid {pid})"),
+        format!("the pipe is served by another user ({owner})"),
     ))
 }
 
@@ -71,12 +117,17 @@ pub(super) fn check_server(stream: &Stream) -> io::Result<()> {
 #[derive(Debug)]
 pub struct Listener {
     pipe: PipeListener,
-    sid: String,
+    /// Who may come.
+    sids: Vec<String>,
     _lock: Lock,
 }
 
 impl Listener {
     pub(super) fn bind(path: &Path) -> Result<Self, BindError> {
+        Self::bind_for(path, None)
+    }
+
+    pub(super) fn bind_for(path: &Path, client: Option<&str>) -> Result<Self, BindError> {
         let failed = |attempt| {
             move |source| BindError::Io {
                 attempt,
@@ -84,13 +135,16 @@ impl Listener {
                 source,
             }
         };
-        let sid = user::current_sid().map_err(failed("find the owner of"))?;
+        let mut sids = vec![user::current_sid().map_err(failed("find the owner of"))?];
+        sids.extend(client.map(str::to_owned));
         let lock_path = lock_path(path);
         if let Some(dir) = lock_path.parent() {
             fs::create_dir_all(dir).map_err(failed("make the folder for"))?;
         }
         let lock = Lock::take(&lock_path)?;
-        let pipe = private_descriptor(&sid)
+        // The first instance of its name, and none for other machines: both are what interprocess does
+        // where nothing else is said.
+        let pipe = private_descriptor(&sids)
             .and_then(|descriptor| {
                 ListenerOptions::new()
                     .name(name(path)?)
@@ -100,7 +154,7 @@ impl Listener {
             .map_err(failed("listen on"))?;
         Ok(Self {
             pipe,
-            sid,
+            sids,
             _lock: lock,
         })
     }
@@ -109,19 +163,21 @@ impl Listener {
     pub async fn accept(&mut self) -> Result<(Stream, Peer), AcceptError> {
         let stream = self.pipe.accept().await?;
         let pid = stream.peer_creds()?.pid();
-        let sid = pid.map(user::sid_of_process).transpose()?;
-        if sid.as_deref() != Some(&self.sid) {
-            return Err(AcceptError::Foreign {
-                who: sid.unwrap_or_else(|| "unknown".to_owned()),
-            });
+        let Stream::NamedPipe(pipe) = &stream;
+        let foreign = |who: String| AcceptError::Foreign { who };
+        let sid = user::sid_of_client(pipe.as_handle(), pid)
+            .map_err(|error| foreign(format!("unknown: {error}")))?;
+        if !self.sids.contains(&sid) {
+            return Err(foreign(sid));
         }
         Ok((stream, Peer { pid }))
     }
 }
 
-/// Everything for the user, nothing for anybody else, nothing inherited.
-fn private_descriptor(sid: &str) -> io::Result<SecurityDescriptor> {
-    let text = format!("D:P(A;;GA;;;{sid})");
+/// Ours, with everything for those who may come, nothing for anybody else, nothing inherited.
+fn private_descriptor(sids: &[String]) -> io::Result<SecurityDescriptor> {
+    let allowed: String = sids.iter().map(|sid| format!("(A;;GA;;;{sid})")).collect();
+    let text = format!("O:{}D:P{allowed}", sids[0]);
     let wide = widestring::U16CString::from_str(text).map_err(io::Error::other)?;
     SecurityDescriptor::deserialize(&wide)
 }

@@ -217,6 +217,8 @@ fn server(name: &str, state: v1::ServerState) -> v1::Server {
             reason: "SERVER_EXITED".into(),
             message: "exit code 7".into(),
             stderr: vec!["boom".into()],
+            causes: vec![],
+            fixes: vec![],
             at: None,
         }),
         ..v1::Server::default()

@@ -92,7 +92,8 @@ fn a_page_is_shown_and_agreed_to() {
         [
             "demo asks you to go to a page:",
             "  Log in",
-            "  https://x.example/a%20b"
+            "  https://x.example/a%20b",
+            "It is a page of x.example."
         ]
     );
     assert_eq!(shown.question().lines, ["It is not opened for you."]);
@@ -100,6 +101,23 @@ fn a_page_is_shown_and_agreed_to() {
     assert_eq!(typed(&page, &["no"]).0, Some(Answer::Declined));
     assert!(dialog(&json!({"mode": "url"})).is_err());
     assert!(dialog(&json!({"mode": "dance"})).is_err());
+}
+
+#[test]
+fn a_page_is_whose_it_is_and_not_whose_it_looks_like() {
+    for (url, whose) in [
+        ("https://x.example", Some("x.example")),
+        (
+            "https://bank.example@evil.example:8443/?a@b",
+            Some("evil.example:8443"),
+        ),
+        ("https://evil.example\\@bank.example/", Some("evil.example")),
+        ("https://evil.example?@bank.example", Some("evil.example")),
+        ("https:///x", None),
+        ("mailto:me@x.example", None),
+    ] {
+        assert_eq!(host(url), whose, "{url}");
+    }
 }
 
 #[test]

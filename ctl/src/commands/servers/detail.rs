@@ -115,6 +115,16 @@ pub(super) fn text(output: &Output, server: &Server, now: SystemTime) -> String 
             text += &output.paint(&line, style::DIM);
             text.push('\n');
         }
+        for cause in &failure.causes {
+            text += &format!("    likely: {}\n", safe::line(cause));
+        }
+        for fix in &failure.fixes {
+            text += &format!(
+                "    {} {}\n",
+                output.paint("hint:", style::HINT),
+                safe::line(fix)
+            );
+        }
     }
     text
 }

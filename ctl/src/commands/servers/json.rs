@@ -73,6 +73,8 @@ struct FailureJson<'a> {
     reason: Option<&'static str>,
     message: &'a str,
     stderr: &'a [String],
+    causes: &'a [String],
+    fixes: &'a [String],
     at: Option<String>,
 }
 
@@ -180,6 +182,8 @@ impl<'a> FailureJson<'a> {
             reason: failure.reason.map(|reason| reason.as_str()),
             message: &failure.message,
             stderr: &failure.stderr,
+            causes: &failure.causes,
+            fixes: &failure.fixes,
             at: failure.at.map(time::rfc3339),
         }
     }

@@ -1,6 +1,6 @@
 //! systemd, for one user's own manager or for the system's.
 
-use super::unit;
+use super::{program::find_nexusd, unit};
 use crate::{
     cli::service::{Service, Verb, Which},
     commands::Context,
@@ -305,28 +305,6 @@ impl Manager {
         command.args(words).stdin(Stdio::null());
         command
     }
-}
-
-/// Where it was said to be, beside us, or on the PATH.
-fn find_nexusd(asked: Option<PathBuf>) -> Result<PathBuf, Error> {
-    let beside = env::current_exe()
-        .ok()
-        .map(|us| us.with_file_name("nexusd"));
-    let path = env::var_os("PATH").unwrap_or_default();
-    let on_path = env::split_paths(&path).map(|folder| folder.join("nexusd"));
-    let found = match asked {
-        Some(asked) => Some(asked).filter(|path| path.is_file()),
-        None => beside
-            .into_iter()
-            .chain(on_path)
-            .find(|path| path.is_file()),
-    };
-    found
-        .and_then(|path| path.canonicalize().ok())
-        .ok_or_else(|| Error::Usage {
-            message: "the program nexusd is not there".to_owned(),
-            hint: Some("say where it is with --nexusd PATH".to_owned()),
-        })
 }
 
 fn write(context: &Context, path: &Path, text: &str) -> Result<(), Error> {

@@ -4,8 +4,9 @@ use super::{Run, neighbour, nexusctl};
 use std::{
     fs,
     io::{BufRead as _, BufReader},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::{Arc, Mutex},
     thread,
 };
 use tempfile::TempDir;
@@ -14,6 +15,7 @@ use tempfile::TempDir;
 pub(crate) struct Daemon {
     home: TempDir,
     child: Child,
+    log: Arc<Mutex<String>>,
 }
 
 impl Daemon {
@@ -54,7 +56,12 @@ impl Daemon {
             .unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         // From here on there is somebody to end it.
-        let daemon = Self { home, child };
+        let log = Arc::new(Mutex::new(String::new()));
+        let daemon = Self {
+            home,
+            child,
+            log: Arc::clone(&log),
+        };
         let mut said = Vec::new();
         loop {
             let Some(Ok(line)) = lines.next() else {
@@ -66,8 +73,22 @@ impl Daemon {
             said.push(line);
         }
         // A full pipe would stop it.
-        thread::spawn(move || lines.for_each(drop));
+        *log.lock().unwrap() = said.join("\n");
+        thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                *log.lock().unwrap() += &format!("{line}\n");
+            }
+        });
         daemon
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    /// What it has logged.
+    pub(crate) fn log(&self) -> String {
+        self.log.lock().unwrap().clone()
     }
 
     pub(crate) fn socket(&self) -> PathBuf {
@@ -83,6 +104,12 @@ impl Daemon {
 
     pub(crate) fn run(&self, args: &[&str]) -> Run {
         Run::of(&mut self.ctl(args))
+    }
+
+    /// Ends it without asking.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Waits until the daemon has ended by itself, and says whether that went well.

@@ -91,7 +91,15 @@ impl Connection {
             head,
         }) {
             Ok(()) => Ok(listening),
-            Err(PushError::Full | PushError::Closed) => Err(CallError::Overloaded),
+            Err(refused) => {
+                // The server has never heard of it, and need not hear of its end.
+                self.listens.lock().remove(&id);
+                let cause = self.table.lock().closed.clone();
+                Err(match (refused, cause) {
+                    (PushError::Closed, Some(cause)) => CallError::NotSent(cause),
+                    _ => CallError::Overloaded,
+                })
+            }
         }
     }
 

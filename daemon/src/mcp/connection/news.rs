@@ -1,6 +1,6 @@
 //! What a server tells without being asked.
 
-use super::Connection;
+use super::{Connection, GHOST};
 use crate::mcp::{level::Level, lists::Kind};
 use bytes::Bytes;
 use serde::Deserialize;
@@ -109,15 +109,23 @@ impl Connection {
     }
 
     /// The calls that a log message may be about. Nothing in it tells which call that is, so it is told
-    /// to nobody where calls of more than one agent are under way.
+    /// to nobody where calls of more than one agent are under way, or were given up a moment ago.
     fn listeners(&self, level: Level) -> Vec<mpsc::Sender<CallEvent>> {
-        let table = self.table.lock();
+        let mut table = self.table.lock();
+        table.ghosts.retain(|_, (_, since)| since.elapsed() < GHOST);
         let mut calls = table
             .pending
             .values()
             .filter_map(|p| p.call.as_ref())
             .peekable();
         let first = calls.peek().map(|call| call.agent.id());
+        if table
+            .ghosts
+            .values()
+            .any(|(agent, _)| Some(*agent) != first)
+        {
+            return Vec::new();
+        }
         let mut listeners = Vec::new();
         for call in calls {
             if Some(call.agent.id()) != first {

@@ -1,12 +1,13 @@
 //! What a legacy server asks its client, and who answers it.
 //!
-//! A question comes over the one stream that all calls share, and nothing in it tells which call it is
-//! about. It is put to an agent only when no other agent's call could have caused it.
+//! A question comes over the one stream that all requests share, and nothing in it tells which of them it
+//! is about. What could have caused it is taken down when it comes; it is put to an agent only when nothing
+//! but that agent's calls is left of that.
 
-use super::Connection;
+use super::{Connection, Pending};
 use crate::{
     agent::{Agent, Question, Refusal},
-    mcp::outgoing,
+    mcp::{envelope::RpcError, outgoing},
 };
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -15,10 +16,13 @@ use serde_json::value::RawValue;
 use std::{
     borrow::Cow,
     collections::{HashMap, VecDeque},
-    sync::{Arc, Weak, atomic::Ordering},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
-use tokio::{task::AbortHandle, time::sleep};
+use tokio::{sync::Notify, task::AbortHandle, time::sleep};
 
 /// What only an agent can answer, not a go-between.
 const AGENTS_QUESTIONS: [&str; 3] = ["sampling/createMessage", "elicitation/create", "roots/list"];
@@ -26,7 +30,7 @@ const AGENTS_QUESTIONS: [&str; 3] = ["sampling/createMessage", "elicitation/crea
 /// How many questions of one server may be open at once.
 const MAX_OPEN: usize = 64;
 
-/// Where every call that is under way may be waiting for an answer, waiting longer makes nothing plainer.
+/// Where every request that is left may be waiting for an answer, waiting longer makes nothing plainer.
 const STUCK: Duration = Duration::from_secs(2);
 
 /// How many pages that somebody was sent to are remembered.
@@ -35,50 +39,150 @@ const MAX_PAGES: usize = 64;
 /// The questions of a server that are being answered.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
-    open: Mutex<HashMap<Bytes, Option<AbortHandle>>>,
+    open: Mutex<HashMap<Bytes, Open>>,
+    /// How many there are: most servers never ask, and nobody is to take a lock for them.
+    count: AtomicUsize,
+    /// Rung when fewer requests could have caused one of them.
+    plainer: Notify,
     /// Who was sent to a page, under the server's id for it. The oldest first.
     pages: Mutex<VecDeque<(String, Weak<Agent>)>>,
 }
 
+#[derive(Debug)]
+struct Open {
+    task: Option<AbortHandle>,
+    /// The requests that could have caused it, and have not been answered.
+    candidates: HashMap<u64, Candidate>,
+}
+
+/// Whose a request is that could have caused a question.
+#[derive(Debug, Clone)]
+pub(super) enum Candidate {
+    /// Our own.
+    Us,
+    /// An agent's.
+    Agent(Arc<Agent>),
+    /// That of an agent which has given it up; the server may not have.
+    Ghost(u64),
+}
+
+/// Whom a question goes to.
+enum Culprit {
+    Agent(Arc<Agent>),
+    Nobody,
+    /// A request that was given up, perhaps.
+    Ghost,
+    /// It cannot be told yet. `stuck`: all that are left may be waiting for an answer.
+    Wait {
+        stuck: bool,
+    },
+}
+
 impl Questions {
-    fn count(&self) -> usize {
-        self.open.lock().len()
+    /// A request has been answered: what is asked from now on, and what was asked before, is not its.
+    pub(super) fn answered(&self, id: u64) {
+        self.change(|candidates| candidates.remove(&id).is_some());
     }
 
-    /// Remembers who was sent to a page, so that it can be told when that is done.
-    fn note_page(&self, params: &[u8], agent: &Arc<Agent>) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Params {
-            elicitation_id: String,
-        }
-        let Ok(Params { elicitation_id }) = serde_json::from_slice(params) else {
+    /// A request has been given up, and the server was told. It may have caused what was asked before.
+    pub(super) fn given_up(&self, id: u64, agent: u64) {
+        self.change(|candidates| match candidates.get_mut(&id) {
+            Some(candidate) => {
+                *candidate = Candidate::Ghost(agent);
+                true
+            }
+            None => false,
+        });
+    }
+
+    fn change(&self, change: impl Fn(&mut HashMap<u64, Candidate>) -> bool) {
+        if self.count.load(Ordering::Relaxed) == 0 {
             return;
-        };
-        let mut pages = self.pages.lock();
-        if pages.len() >= MAX_PAGES {
-            pages.pop_front();
         }
-        pages.push_back((elicitation_id, Arc::downgrade(agent)));
+        let mut plainer = false;
+        for open in self.open.lock().values_mut() {
+            plainer |= change(&mut open.candidates);
+        }
+        if plainer {
+            self.plainer.notify_waiters();
+        }
     }
 
     /// Nobody waits for an answer any more.
     pub(super) fn end(&self) {
-        for (_, task) in self.open.lock().drain() {
-            if let Some(task) = task {
-                task.abort();
+        let open = std::mem::take(&mut *self.open.lock());
+        self.count.store(0, Ordering::Relaxed);
+        for task in open.into_values().filter_map(|open| open.task) {
+            task.abort();
+        }
+        // One whose task is not known yet sees that it is gone.
+        self.plainer.notify_waiters();
+    }
+
+    fn close(&self, id: &[u8]) -> Option<Open> {
+        let mut open = self.open.lock();
+        let closed = open.remove(id);
+        self.count.store(open.len(), Ordering::Relaxed);
+        closed
+    }
+
+    fn culprit(&self, id: &[u8]) -> Option<Culprit> {
+        let open = self.open.lock();
+        let candidates = &open.get(id)?.candidates;
+        let mut agents: Vec<&Arc<Agent>> = Vec::new();
+        let (mut us, mut ghosts) = (false, Vec::new());
+        for candidate in candidates.values() {
+            match candidate {
+                Candidate::Us => us = true,
+                Candidate::Agent(agent) => {
+                    if agents.iter().all(|known| known.id() != agent.id()) {
+                        agents.push(agent);
+                    }
+                }
+                Candidate::Ghost(agent) => ghosts.push(*agent),
             }
         }
+        let stuck = open.len() >= candidates.len();
+        Some(match &*agents {
+            [] if us => Culprit::Wait { stuck },
+            [] if ghosts.is_empty() => Culprit::Nobody,
+            [] => Culprit::Ghost,
+            [only] if ghosts.iter().all(|ghost| *ghost == only.id()) => match us {
+                true => Culprit::Wait { stuck },
+                false => Culprit::Agent(Arc::clone(only)),
+            },
+            // What was given up may be answered late, or never.
+            _ if !ghosts.is_empty() => Culprit::Ghost,
+            _ => Culprit::Wait { stuck },
+        })
+    }
+
+    /// Whether a call of this agent's that could have caused it is still waited for.
+    fn concerns(&self, id: &[u8], agent: &Agent) -> bool {
+        let open = self.open.lock();
+        let is_its = |candidate: &Candidate| matches!(candidate, Candidate::Agent(own) if own.id() == agent.id());
+        open.get(id)
+            .is_some_and(|open| open.candidates.values().any(is_its))
+    }
+
+    /// Remembers who was sent to a page, so that it can be told when that is done.
+    fn note_page(&self, id: String, agent: &Arc<Agent>) {
+        let mut pages = self.pages.lock();
+        // Whoever was sent there before under the same id is not told of what somebody else did.
+        pages.retain(|(known, _)| *known != id);
+        if pages.len() >= MAX_PAGES {
+            pages.pop_front();
+        }
+        pages.push_back((id, Arc::downgrade(agent)));
     }
 }
 
-/// Whose calls are under way.
-#[derive(Debug)]
-enum Whose {
-    Nobody,
-    One(Arc<Agent>),
-    /// Calls of several agents; so many calls.
-    Many(usize),
+/// The part of a question that sends somebody to a page.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page<'a> {
+    #[serde(borrow)]
+    elicitation_id: Cow<'a, str>,
 }
 
 impl Connection {
@@ -90,28 +194,42 @@ impl Connection {
         if method == "ping" {
             return self.respond(outgoing::response(&id, b"{}"));
         }
+        let refuse = |code, message: &str| {
+            let error = RpcError::new(code, message);
+            self.send(outgoing::error_response(&id, &error));
+        };
         if !AGENTS_QUESTIONS.contains(&method.as_str()) {
-            return self.respond(outgoing::error_response(&id, -32601, "Method not found"));
-        }
-        if !matches!(self.whose(), Whose::Nobody) {
-            self.host.asks.store(true, Ordering::Relaxed);
+            return refuse(-32601, "Method not found");
         }
         {
+            // Both at once: a request that is given up meanwhile is either a ghost already, or becomes one.
+            let mut table = self.table.lock();
+            let candidates = table.candidates();
             let mut open = self.questions.open.lock();
             if open.contains_key(&id) {
-                drop(open);
+                drop((open, table));
                 return self.odd();
             }
             if open.len() >= MAX_OPEN {
-                drop(open);
-                let message = "too many questions are open";
-                return self.respond(outgoing::error_response(&id, -32603, message));
+                drop((open, table));
+                return refuse(-32603, "too many questions are open");
             }
-            open.insert(id.clone(), None);
+            let in_a_call = candidates
+                .values()
+                .any(|c| matches!(c, Candidate::Agent(_)));
+            if in_a_call {
+                self.host.asks.store(true, Ordering::Relaxed);
+                if method == "roots/list" {
+                    self.host.asks_roots.store(true, Ordering::Relaxed);
+                }
+            }
+            let task = None;
+            open.insert(id.clone(), Open { task, candidates });
+            self.questions.count.store(open.len(), Ordering::Relaxed);
         }
         let task = tokio::spawn(answer(Arc::clone(self), id.clone(), method, params));
         if let Some(open) = self.questions.open.lock().get_mut(&id) {
-            *open = Some(task.abort_handle());
+            open.task = Some(task.abort_handle());
         }
     }
 
@@ -132,9 +250,9 @@ impl Connection {
         {
             return;
         }
-        match self.questions.open.lock().remove(id.as_bytes()) {
-            Some(task) => {
-                if let Some(task) = task {
+        match self.questions.close(id.as_bytes()) {
+            Some(open) => {
+                if let Some(task) = open.task {
                     task.abort();
                 }
             }
@@ -145,13 +263,7 @@ impl Connection {
 
     /// What somebody was sent to a page for is done: whoever it was is told.
     pub(super) fn page_done(&self, params: &[u8]) {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Params<'a> {
-            #[serde(borrow)]
-            elicitation_id: Cow<'a, str>,
-        }
-        let Ok(Params { elicitation_id }) = serde_json::from_slice::<Params<'_>>(params) else {
+        let Ok(Page { elicitation_id }) = serde_json::from_slice::<Page<'_>>(params) else {
             return self.odd();
         };
         let mut pages = self.questions.pages.lock();
@@ -163,43 +275,43 @@ impl Connection {
         }
     }
 
-    fn whose(&self) -> Whose {
-        let table = self.table.lock();
-        let mut calls = table
-            .pending
-            .values()
-            .filter_map(|pending| pending.call.as_ref());
-        let Some(first) = calls.next() else {
-            return Whose::Nobody;
-        };
-        let mut count = 1;
-        let mut many = false;
-        for call in calls {
-            count += 1;
-            many |= call.agent.id() != first.agent.id();
+    /// A call that cannot go on before somebody has been to a page ends in an error that names it.
+    pub(super) fn note_pages(&self, pending: &Pending, error: &RpcError) {
+        const PAGE_FIRST: i64 = -32042;
+        #[derive(Deserialize)]
+        struct Data<'a> {
+            #[serde(borrow)]
+            elicitations: Vec<Page<'a>>,
         }
-        if many {
-            Whose::Many(count)
-        } else {
-            Whose::One(Arc::clone(&first.agent))
+        let Some(call) = pending.call.as_ref().filter(|_| error.code == PAGE_FIRST) else {
+            return;
+        };
+        if let Ok(data) = serde_json::from_slice::<Data<'_>>(&error.data) {
+            for page in data.elicitations {
+                let id = page.elicitation_id.into_owned();
+                self.questions.note_page(id, &call.agent);
+            }
         }
     }
 
     /// The agent whose call caused a question, once that is plain.
-    async fn culprit(&self) -> Result<Arc<Agent>, Refusal> {
+    async fn culprit(&self, id: &[u8]) -> Result<Arc<Agent>, Refusal> {
+        let given_up = || Refusal::rejected("the call that this could be for was given up");
         loop {
-            let mut settled = std::pin::pin!(self.settled.notified());
-            settled.as_mut().enable();
-            match self.whose() {
-                Whose::One(agent) => return Ok(agent),
-                Whose::Nobody => {
+            let mut plainer = std::pin::pin!(self.questions.plainer.notified());
+            plainer.as_mut().enable();
+            match self.questions.culprit(id) {
+                Some(Culprit::Agent(agent)) => return Ok(agent),
+                Some(Culprit::Nobody) => {
                     let nobody = "no call is under way that this could be for";
                     return self.owner().ok_or_else(|| Refusal::rejected(nobody));
                 }
-                // Whoever asked waits, and others end: those that are left are its.
-                Whose::Many(calls) if self.questions.count() < calls => settled.await,
-                Whose::Many(_) => tokio::select! {
-                    () = settled => {}
+                // Taken back, or its server has gone: nobody will be told.
+                Some(Culprit::Ghost) | None => return Err(given_up()),
+                // Whoever asked waits, and others are answered: what is left is its.
+                Some(Culprit::Wait { stuck: false }) => plainer.await,
+                Some(Culprit::Wait { stuck: true }) => tokio::select! {
+                    () = plainer => {}
                     () = sleep(STUCK) => {
                         let message = "calls of several clients are under way: whose this is cannot be told";
                         return Err(Refusal::rejected(message));
@@ -209,44 +321,50 @@ impl Connection {
         }
     }
 
-    /// Done when no call of this agent's is under way.
-    async fn without(&self, agent: &Arc<Agent>) {
+    /// Done when no call of this agent's that could have caused a question is waited for.
+    async fn unconcerned(&self, id: &[u8], agent: &Agent) {
         loop {
-            let mut settled = std::pin::pin!(self.settled.notified());
-            settled.as_mut().enable();
-            match self.whose() {
-                Whose::One(other) if other.id() == agent.id() => settled.await,
-                Whose::Many(_) => settled.await,
-                Whose::One(_) | Whose::Nobody => return,
+            let mut plainer = std::pin::pin!(self.questions.plainer.notified());
+            plainer.as_mut().enable();
+            if !self.questions.concerns(id, agent) {
+                return;
             }
+            plainer.await;
         }
     }
 }
 
 async fn answer(connection: Arc<Connection>, id: Bytes, method: String, params: Bytes) {
-    let answer = find_answer(&connection, &method, params).await;
-    if connection.questions.open.lock().remove(&id).is_none() {
+    let answer = find_answer(&connection, &id, &method, params).await;
+    if connection.questions.close(&id).is_none() {
         return;
     }
     connection.respond(match answer {
         Ok(result) => outgoing::response(&id, &result),
-        // Nobody said no: the question was not put.
+        // A form that was never shown, or that nobody filled in, was dismissed.
         Err(refusal) if refusal.code == -1 && method == "elicitation/create" => {
             outgoing::response(&id, b"{\"action\":\"cancel\"}")
         }
-        Err(refusal) => outgoing::error_response(&id, refusal.code, &refusal.message),
+        Err(refusal) => {
+            let error = RpcError::new(refusal.code, refusal.message);
+            outgoing::error_response(&id, &error)
+        }
     });
 }
 
 async fn find_answer(
     connection: &Arc<Connection>,
+    id: &[u8],
     method: &str,
     params: Bytes,
 ) -> Result<Bytes, Refusal> {
-    let is_outside_calls = matches!(connection.whose(), Whose::Nobody);
-    let agent = connection.culprit().await?;
-    if method == "elicitation/create" {
-        connection.questions.note_page(&params, &agent);
+    let agent = connection.culprit(id).await?;
+    let is_in_a_call = connection.questions.concerns(id, &agent);
+    if method == "elicitation/create"
+        && let Ok(page) = serde_json::from_slice::<Page<'_>>(&params)
+    {
+        let page = page.elicitation_id.into_owned();
+        connection.questions.note_page(page, &agent);
     }
     let question = Question {
         server: connection.host.server.clone(),
@@ -254,11 +372,11 @@ async fn find_answer(
         params,
     };
     let answer = agent.ask(question);
-    if is_outside_calls {
+    if !is_in_a_call {
         return answer.await;
     }
     tokio::select! {
         answer = answer => answer,
-        () = connection.without(&agent) => Err(Refusal::rejected("the call has ended")),
+        () = connection.unconcerned(id, &agent) => Err(Refusal::rejected("the call has ended")),
     }
 }

@@ -5,6 +5,8 @@ fn connection() -> Arc<Connection> {
     Arc::new(Connection::new(Host {
         server: "s".into(),
         asks: Arc::default(),
+        asks_roots: Arc::default(),
+        declared: Answers::ALL,
         owner: None,
         subscriptions: Arc::default(),
         log: Box::new(|_| {}),
@@ -244,4 +246,127 @@ async fn one_that_retires_idle_is_drained_at_once() {
     let connection = connection();
     connection.retire(&cause());
     connection.drained().await;
+}
+
+/// An agent that can be asked, and what it is asked.
+fn asked_agent() -> (Arc<Agent>, mpsc::Receiver<crate::agent::ToAgent>) {
+    use crate::agent::{Attachment, Hello};
+    let (to, from) = mpsc::channel(8);
+    let hello = Hello {
+        answers: Answers::ALL,
+        ..Hello::default()
+    };
+    let agent = Arc::new(Agent::default());
+    agent.attach(Attachment::new(hello, to));
+    (agent, from)
+}
+
+fn call_of(connection: &Arc<Connection>, agent: &Arc<Agent>) -> Waiting {
+    let behalf = OnBehalf {
+        agent: Arc::clone(agent),
+        events: None,
+        log_level: None,
+    };
+    let ask = Ask {
+        method: "tools/call",
+        params: &[],
+    };
+    connection.ask_for(&ask, behalf).unwrap()
+}
+
+const QUESTION: &str = r#"{"id":1,"method":"sampling/createMessage","params":{}}"#;
+
+#[tokio::test]
+async fn what_a_given_up_call_asks_reaches_nobody_else() {
+    let connection = legacy(Revision::NEWEST_LEGACY);
+    let (ann, mut asks_ann) = asked_agent();
+    let (bob, mut asks_bob) = asked_agent();
+    let of_ann = call_of(&connection, &ann);
+    let of_bob = call_of(&connection, &bob);
+    written(&connection).await;
+    // It may be about either, and then one of them gives up.
+    connection.receive(line(QUESTION));
+    tokio::task::yield_now().await;
+    drop(of_ann);
+    let answers = written(&connection).await;
+    let mut answers: Vec<_> = answers.iter().filter_map(|m| m.get("error")).collect();
+    let late;
+    if answers.is_empty() {
+        late = written(&connection).await;
+        answers.extend(late.iter().filter_map(|m| m.get("error")));
+    }
+    assert_eq!(answers[0]["code"], -1);
+    // What it asks after that could still be the other's.
+    connection.receive(line(&QUESTION.replace(":1,", ":2,")));
+    assert_eq!(written(&connection).await[0]["error"]["code"], -1);
+    assert!(asks_ann.try_recv().is_err() && asks_bob.try_recv().is_err());
+    // Once the server has answered it after all, it is over.
+    connection.receive(line(r#"{"id":1,"result":{}}"#));
+    connection.receive(line(&QUESTION.replace(":1,", ":3,")));
+    assert!(asks_bob.recv().await.is_some());
+    drop(of_bob);
+}
+
+#[tokio::test]
+async fn a_call_that_began_after_a_question_did_not_cause_it() {
+    let connection = legacy(Revision::NEWEST_LEGACY);
+    let (ann, mut asks_ann) = asked_agent();
+    connection.receive(line(QUESTION));
+    let _late = call_of(&connection, &ann);
+    let all = written(&connection).await;
+    let mut refused = all.iter().any(|message| message["error"]["code"] == -1);
+    if !refused {
+        refused = written(&connection).await[0]["error"]["code"] == -1;
+    }
+    assert!(refused && asks_ann.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn what_may_be_about_a_request_of_our_own_waits_for_that() {
+    let connection = legacy(Revision::NEWEST_LEGACY);
+    let (ann, mut asks_ann) = asked_agent();
+    let list = ask(&connection, "tools/list").unwrap();
+    let _call = call_of(&connection, &ann);
+    written(&connection).await;
+    connection.receive(line(QUESTION));
+    tokio::task::yield_now().await;
+    assert!(asks_ann.try_recv().is_err());
+    connection.receive(line(r#"{"id":1,"result":{}}"#));
+    list.await.unwrap();
+    assert!(asks_ann.recv().await.is_some());
+}
+
+#[tokio::test]
+async fn a_server_logs_as_much_as_whoever_wants_most() {
+    let connection = connection();
+    connection.agree(Terms {
+        revision: Revision::NEWEST_LEGACY,
+        offers: Offers {
+            logging: true,
+            ..Offers::default()
+        },
+    });
+    connection.set_level(Level::Error);
+    let behalf = OnBehalf {
+        agent: Arc::default(),
+        events: None,
+        log_level: Some(Level::Debug),
+    };
+    let ask = Ask {
+        method: "tools/call",
+        params: &[],
+    };
+    let call = connection.ask_for(&ask, behalf).unwrap();
+    let levels = |messages: Vec<Value>| {
+        let levels = messages
+            .into_iter()
+            .filter(|m| m["method"] == "logging/setLevel");
+        levels
+            .map(|m| m["params"]["level"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(levels(written(&connection).await), ["error", "debug"]);
+    connection.receive(line(r#"{"id":3,"result":{}}"#));
+    call.await.unwrap();
+    assert_eq!(levels(written(&connection).await), ["error"]);
 }

@@ -3,16 +3,17 @@
 
 use super::Subscriptions;
 use crate::mcp::{
-    connection::{Connection, Heard, Listening, Terms},
+    connection::{CallError, Connection, Heard, Listening, Terms},
+    lists::Kind,
     offers::Offers,
     outgoing::{Ask, Param},
 };
 use nexus_proto::reason::{Failure, Reason};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
-/// A server that ends what it was asked to tell is asked again, but not sooner than this.
+/// A server that ends what it was asked to tell is asked again after this long.
 const AGAIN: Duration = Duration::from_secs(5);
 
 /// How long a server may take to accept a subscription.
@@ -24,6 +25,7 @@ pub async fn keep_subscribed(
     terms: Terms,
     subscriptions: &Subscriptions,
 ) {
+    let _turn = subscriptions.upkeep.lock().await;
     if terms.revision.is_modern() {
         modern(connection, terms.offers, subscriptions).await;
     } else {
@@ -46,18 +48,26 @@ async fn legacy(connection: &Arc<Connection>, offers: Offers, subscriptions: &Su
             // Whatever it says, nobody listens any more.
             let _ = ask(connection, "resources/unsubscribe", uri).await;
         }
-        for uri in wanted.difference(&told) {
-            let accepted = if offers.subscribe {
-                ask(connection, "resources/subscribe", uri).await
-            } else {
-                Err(cannot())
-            };
-            match accepted {
-                Ok(()) => subscriptions.established(uri),
-                Err(failure) => subscriptions.refused(uri, &failure),
+        told.retain(|uri| wanted.contains(uri));
+        for uri in &wanted {
+            if told.contains(uri) {
+                continue;
+            }
+            if !offers.subscribe {
+                subscriptions.refused(uri, &cannot());
+                continue;
+            }
+            match ask(connection, "resources/subscribe", uri).await {
+                Ok(()) => {
+                    told.insert(uri.clone());
+                    subscriptions.established(uri);
+                }
+                Err(Unheard::Refused(failure)) => subscriptions.refused(uri, &failure),
+                // The next process is told.
+                Err(Unheard::Gone) => return,
             }
         }
-        told = wanted;
+        subscriptions.known(&told);
         let changed = tokio::select! {
             changed = changes.changed() => changed,
             renewed = renewals.changed() => {
@@ -71,28 +81,45 @@ async fn legacy(connection: &Arc<Connection>, offers: Offers, subscriptions: &Su
     }
 }
 
-async fn ask(connection: &Arc<Connection>, method: &'static str, uri: &str) -> Result<(), Failure> {
+/// Why a server has not accepted a subscription.
+enum Unheard {
+    Refused(Failure),
+    /// It has not heard of it, or went away.
+    Gone,
+}
+
+async fn ask(connection: &Arc<Connection>, method: &'static str, uri: &str) -> Result<(), Unheard> {
     let ask = Ask {
         method,
         params: &[("uri", Param::Text(uri))],
     };
-    let late = |_| {
+    let answer = timeout(ACCEPT, async { connection.ask(&ask)?.await }).await;
+    let late = || {
         Failure::new(
             Reason::Deadline,
             format!("{method} was not answered in time"),
         )
     };
-    let answer = timeout(ACCEPT, async { connection.ask(&ask)?.await }).await;
-    answer
-        .map_err(late)?
-        .map(drop)
-        .map_err(|error| error.into_failure(method))
+    match answer {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(CallError::NotSent(_) | CallError::Lost(_))) => Err(Unheard::Gone),
+        Ok(Err(error)) => Err(Unheard::Refused(error.into_failure(method))),
+        Err(_) => Err(Unheard::Refused(late())),
+    }
+}
+
+/// A request to listen, and for what.
+struct Told {
+    resources: BTreeSet<String>,
+    listening: Listening,
+    is_accepted: bool,
 }
 
 async fn modern(connection: &Arc<Connection>, offers: Offers, subscriptions: &Subscriptions) {
     let mut changes = subscriptions.watch();
-    let mut told: Option<(BTreeSet<String>, Listening)> = None;
-    let mut listened = Instant::now() - AGAIN;
+    let mut told: Option<Told> = None;
+    // The one before it, which goes on until the new one is in force: nothing is missed between them.
+    let mut before: Option<Told> = None;
     loop {
         changes.mark_unchanged();
         let mut wanted = subscriptions.wanted();
@@ -101,64 +128,92 @@ async fn modern(connection: &Arc<Connection>, offers: Offers, subscriptions: &Su
                 subscriptions.refused(&uri, &cannot());
             }
         }
-        let is_told = told.as_ref().is_some_and(|(told, _)| *told == wanted);
-        if !is_told {
-            let filter = filter(offers, &wanted);
-            if filter.is_empty() {
-                told = None;
-            } else {
-                let before = told
-                    .as_ref()
-                    .map(|(told, _)| told.clone())
-                    .unwrap_or_default();
-                listened = Instant::now();
-                let Ok(mut listening) =
-                    connection.listen(Value::Object(filter).to_string().as_bytes())
-                else {
-                    return;
-                };
-                // The old one is dropped once the new one is in force: nothing is missed between them.
-                match timeout(ACCEPT, listening.next()).await {
-                    Ok(Some(Heard::Acknowledged(accepted))) => {
-                        for uri in wanted.difference(&before) {
-                            if accepted.contains(uri) {
-                                subscriptions.established(uri);
-                            } else {
-                                subscriptions.refused(uri, &no_such_resource(uri));
-                            }
-                        }
-                        told = Some((wanted, listening));
-                    }
-                    Ok(Some(Heard::Ended(why))) => {
-                        let why = why.unwrap_or_else(|| "the server has ended it".to_owned());
-                        let failure = Failure::new(Reason::ServerError, why);
-                        for uri in wanted.difference(&before) {
-                            subscriptions.refused(uri, &failure);
-                        }
-                        told = None;
-                    }
-                    Ok(None) => return,
-                    Err(_) => told = Some((wanted, listening)),
+        let is_told = told.as_ref().is_some_and(|told| told.resources == wanted);
+        let filter = filter(offers, &wanted);
+        if filter.is_empty() {
+            (told, before) = (None, None);
+        } else if !is_told {
+            match connection.listen(Value::Object(filter).to_string().as_bytes()) {
+                Ok(listening) => {
+                    let is_in_force = |told: &Told| told.is_accepted;
+                    before = told.take().filter(is_in_force).or(before);
+                    told = Some(Told {
+                        resources: wanted,
+                        listening,
+                        is_accepted: false,
+                    });
+                }
+                Err(CallError::NotSent(_)) => return,
+                Err(_) => {
+                    sleep(AGAIN).await;
+                    continue;
                 }
             }
+        } else if let Some(told) = told.as_ref().filter(|told| told.is_accepted) {
+            subscriptions.known(&told.resources);
         }
-        let ended = async {
+        let heard = async {
             match &mut told {
-                Some((_, listening)) => loop {
-                    if !matches!(listening.next().await, Some(Heard::Acknowledged(_))) {
-                        return;
-                    }
-                },
+                Some(told) => told.listening.next().await,
                 None => std::future::pending().await,
             }
         };
-        tokio::select! {
-            changed = changes.changed() => if changed.is_err() { return },
-            () = ended => {
-                told = None;
-                sleep(AGAIN.saturating_sub(listened.elapsed())).await;
+        let heard = tokio::select! {
+            changed = changes.changed() => match changed {
+                Ok(()) => continue,
+                Err(_) => return,
+            },
+            heard = heard => heard,
+        };
+        let Some(now) = &mut told else { continue };
+        match heard {
+            Some(Heard::Acknowledged(accepted)) => {
+                now.is_accepted = true;
+                let known = before
+                    .take()
+                    .map(|before| before.resources)
+                    .unwrap_or_default();
+                if known.is_empty() {
+                    // What changed before it listened is not told: it is asked once more.
+                    note_lists(connection, offers);
+                }
+                for uri in now.resources.difference(&known) {
+                    match accepted.contains(uri) {
+                        true => subscriptions.established(uri),
+                        false => subscriptions.refused(uri, &no_such_resource(uri)),
+                    }
+                }
+                now.resources.retain(|uri| accepted.contains(uri));
             }
+            Some(Heard::Ended(why)) => {
+                let known = before.as_ref().map(|before| before.resources.clone());
+                let known = known.unwrap_or_default();
+                let (was_accepted, resources) = (now.is_accepted, now.resources.clone());
+                told = before.take();
+                if !was_accepted {
+                    let why = why.unwrap_or_else(|| "the server has ended it".to_owned());
+                    let failure = Failure::new(Reason::ServerError, why);
+                    for uri in resources.difference(&known) {
+                        subscriptions.refused(uri, &failure);
+                    }
+                }
+                sleep(AGAIN).await;
+            }
+            None => return,
         }
+    }
+}
+
+/// Has the lists asked for again of which the server tells when they change.
+fn note_lists(connection: &Connection, offers: Offers) {
+    let lists = [
+        (Kind::Tools, offers.tools_changed),
+        (Kind::Resources, offers.resources_changed),
+        (Kind::Templates, offers.resources_changed),
+        (Kind::Prompts, offers.prompts_changed),
+    ];
+    for (kind, _) in lists.into_iter().filter(|(_, tells)| *tells) {
+        connection.changes.note(kind);
     }
 }
 

@@ -5,10 +5,9 @@
 
 use std::{
     io,
-    os::windows::io::{AsRawHandle as _, FromRawHandle as _, OwnedHandle},
+    os::windows::io::{AsRawHandle as _, BorrowedHandle, FromRawHandle as _, OwnedHandle},
     ptr,
 };
-use tokio::process::Child;
 use windows_sys::Win32::{
     Foundation::{DBG_TERMINATE_PROCESS, HANDLE, NTSTATUS, RtlNtStatusToDosError},
     System::JobObjects::{
@@ -59,9 +58,8 @@ impl Job {
     }
 
     /// Takes in a process that was started suspended, and lets it run.
-    pub(super) fn take_in(&self, child: &Child) -> io::Result<()> {
-        let ended = || io::Error::other("the process has ended already");
-        let process = child.raw_handle().ok_or_else(ended)?;
+    pub(super) fn take_in(&self, process: BorrowedHandle<'_>) -> io::Result<()> {
+        let process = process.as_raw_handle();
         // SAFETY: both handles are open for the length of the call.
         if unsafe { AssignProcessToJobObject(self.handle(), process) } == 0 {
             return Err(io::Error::last_os_error());

@@ -1,7 +1,7 @@
 //! With real processes: `cmd` is everywhere, and a batch file is the wrapper that servers come in.
 
-use super::{Group, endings, is_executable, spawn};
-use crate::process::{Process, SpawnError, SpawnSpec, describe_exit, environment};
+use super::{Group, describe_exit, endings, is_executable, spawn};
+use crate::process::{Process, SpawnError, SpawnSpec, environment};
 use std::{
     collections::BTreeMap,
     env,

@@ -249,6 +249,24 @@ fn a_server_that_closes_its_output_is_ended_and_comes_back() {
 }
 
 #[test]
+fn one_that_was_greeted_in_the_wrong_way_is_started_again_once_and_without_blame() {
+    let mut m = machine();
+    m.step(at(0), Do(Command::Start));
+    m.step(at(0), Event::Turn(FIRST));
+    assert!(m.forgives_greeting());
+    let action = m.step(at(1), Event::Misgreeted(FIRST));
+    assert_eq!(action, Some(Action::Queue(SECOND_ONE)));
+    assert_eq!(m.restarts(), 0);
+    m.step(at(1), Event::Turn(SECOND_ONE));
+    assert!(!m.forgives_greeting());
+    // The second time it is an end like any other.
+    let mut other = m.clone();
+    let ended = other.step(at(2), Event::Exited(SECOND_ONE));
+    assert_eq!(m.step(at(2), Event::Misgreeted(SECOND_ONE)), ended);
+    assert_eq!(m.state(), other.state());
+}
+
+#[test]
 fn commands_say_when_there_was_nothing_to_do() {
     let mut m = machine();
     assert_eq!(m.answer(at(0), Command::Stop), Outcome::AlreadyTrue);
@@ -301,6 +319,7 @@ impl World {
                 Event::Left(child),
                 Event::Exited(child),
                 Event::Denied(child),
+                Event::Misgreeted(child),
             ]);
             // A spawn can only fail while it is being tried.
             if matches!(self.machine.state(), State::Starting { .. }) {
@@ -327,6 +346,7 @@ impl World {
         };
         let gone = match event {
             Event::Exited(g)
+            | Event::Misgreeted(g)
             | Event::Left(g)
             | Event::Denied(g)
             | Event::CannotSpawn(g)

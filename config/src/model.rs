@@ -1,0 +1,288 @@
+//! The one model: what a server is, however it was written. Nothing is filled in yet. Pure.
+
+use crate::{node::Span, source::Source};
+use std::{fmt, sync::Arc, time::Duration};
+
+/// One server, as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// What it is called.
+    pub name: String,
+    /// A name for people.
+    pub title: Option<String>,
+    /// Where it stands.
+    pub origin: Origin,
+    /// `false`: left out.
+    pub enabled: bool,
+    /// How it is reached. Nothing, where all that is said is that it is left out.
+    pub transport: Option<Transport>,
+    /// How long a call may take.
+    pub timeout: Option<Duration>,
+    /// How long it may take to start.
+    pub start_timeout: Option<Duration>,
+    /// How it is looked after.
+    pub health: Option<Health>,
+    /// When it is started.
+    pub start: Option<Start>,
+    /// It ends when nobody has called it for so long; zero: never.
+    pub idle_stop: Option<Duration>,
+    /// Who shares a process of it.
+    pub sharing: Sharing,
+    /// How many processes share its calls.
+    pub replicas: Option<usize>,
+    /// How many calls it works on at once.
+    pub max_in_flight: Option<usize>,
+    /// How many more may wait.
+    pub max_queue: Option<usize>,
+    /// Whether to believe what it says of its tools.
+    pub trust_hints: bool,
+    /// It has failed when it has no tools.
+    pub fail_if_no_tools: bool,
+    /// Which of its tools there are.
+    pub tools: ToolFilter,
+}
+
+/// Where a server stands.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// In this file.
+    pub source: Arc<Source>,
+    /// There: its name.
+    pub span: Span,
+}
+
+impl fmt::Debug for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{:?}", self.source.path.display(), self.span)
+    }
+}
+
+impl Origin {
+    /// The line, from one.
+    pub fn line(&self) -> usize {
+        self.source.place(self.span.start).0
+    }
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transport {
+    /// As a process of ours.
+    Stdio(Stdio),
+    /// Over HTTP.
+    Http(Http),
+}
+
+/// What is run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stdio {
+    /// The program.
+    pub command: Text,
+    /// Its arguments.
+    pub args: Vec<Text>,
+    /// Variables that it gets.
+    pub env: Vec<(String, Setting)>,
+    /// Variables of ours that it gets as well.
+    pub env_passthrough: Vec<String>,
+    /// Files with more of them.
+    pub env_files: Vec<Text>,
+    /// Where it runs.
+    pub cwd: Option<Text>,
+}
+
+/// What is connected to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Http {
+    /// Where.
+    pub url: Text,
+    /// In which way.
+    pub kind: HttpKind,
+    /// What is sent with every request.
+    pub headers: Vec<(String, Setting)>,
+}
+
+/// How HTTP is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HttpKind {
+    /// Nobody said.
+    Any,
+    /// Streamable HTTP.
+    Streamable,
+    /// HTTP+SSE, the older way.
+    Sse,
+}
+
+/// Text that may have variables in it, or a secret.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Text {
+    /// As it was written.
+    pub raw: String,
+    /// Where.
+    pub span: Span,
+}
+
+/// A value that may be a secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Setting {
+    /// As it was written.
+    Text(Text),
+    /// What is in a file.
+    File(Text),
+    /// What a program says.
+    Command(Vec<Text>),
+}
+
+/// Not what it says: that may be a secret.
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// How a server is looked after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Health {
+    /// Not at all.
+    Off,
+    /// Asked now and then.
+    On {
+        /// How often.
+        interval: Option<Duration>,
+        /// How long it may take to answer.
+        timeout: Option<Duration>,
+        /// How many silences end it.
+        threshold: Option<u32>,
+    },
+}
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $word:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub enum $name { $($(#[$word_doc])* $word,)* }
+        impl $name {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$word,)*];
+            /// As it is written.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$word => $text,)* }
+            }
+        }
+    };
+}
+
+words! {
+    /// When a server is started.
+    Start {
+        /// With the daemon.
+        #[default]
+        Eager = "eager",
+        /// By the first call.
+        Lazy = "lazy",
+    }
+}
+
+words! {
+    /// Who shares a process of a server.
+    Sharing {
+        /// Everybody.
+        #[default]
+        Shared = "shared",
+        /// Nobody: each agent has its own.
+        PerAgent = "per-agent",
+        /// Agents that work in the same folder.
+        PerProject = "per-project",
+        /// Agents that show the same credential.
+        PerCredential = "per-credential",
+    }
+}
+
+/// Which tools of a server there are for anybody.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ToolFilter {
+    /// Only these; all, where there are none.
+    pub include: Vec<String>,
+    /// Not these.
+    pub exclude: Vec<String>,
+}
+
+impl ToolFilter {
+    /// Whether all tools pass.
+    pub fn is_open(&self) -> bool {
+        self.include.is_empty() && self.exclude.is_empty()
+    }
+
+    /// Whether a tool of that name passes.
+    pub fn passes(&self, tool: &str) -> bool {
+        let named = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, tool));
+        (self.include.is_empty() || named(&self.include)) && !named(&self.exclude)
+    }
+}
+
+/// Whether a name fits a pattern in which `*` stands for anything.
+fn matches(pattern: &str, name: &str) -> bool {
+    // Gemini writes `tool(arguments)`; only the tool counts here.
+    let pattern = pattern.split('(').next().unwrap_or_default();
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else {
+        return false;
+    };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else {
+        return rest.is_empty();
+    };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// What the daemon itself is told.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Settings {
+    /// What to log.
+    pub log: Option<String>,
+    /// How many threads serve calls.
+    pub threads: Option<u16>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_takes_names_and_stars() {
+        let filter = |include: &[&str], exclude: &[&str]| ToolFilter {
+            include: include.iter().map(|&name| name.into()).collect(),
+            exclude: exclude.iter().map(|&name| name.into()).collect(),
+        };
+        assert!(filter(&[], &[]).is_open() && filter(&[], &[]).passes("x"));
+        let reads = filter(&["read_*", "list"], &["read_secret*"]);
+        for (tool, passes) in [
+            ("read_file", true),
+            ("list", true),
+            ("list_all", false),
+            ("read_secrets", false),
+            ("write", false),
+        ] {
+            assert_eq!(reads.passes(tool), passes, "{tool}");
+        }
+        assert!(filter(&["a*b*c"], &[]).passes("a-b-c") && !filter(&["a*b*c"], &[]).passes("a-c"));
+        assert!(filter(&["*"], &[]).passes("anything"));
+        assert!(!filter(&["ab*b"], &[]).passes("ab"));
+    }
+
+    #[test]
+    fn what_may_be_a_secret_is_not_printed() {
+        let text = Text {
+            raw: "hunter2".into(),
+            span: 0..1,
+        };
+        let server = format!("{:?}", Setting::Text(text));
+        assert!(!server.contains("hunter2"), "{server}");
+    }
+}

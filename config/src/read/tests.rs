@@ -1,0 +1,201 @@
+use super::*;
+use crate::{
+    model::{HttpKind, Stdio, Transport},
+    source::Layer,
+};
+use std::time::Duration;
+
+fn of(text: &str) -> Document {
+    read(
+        &Source::new("/etc/mcp.json", Layer::User, text),
+        Dialect::default(),
+    )
+}
+
+fn good(text: &str) -> Vec<Server> {
+    let document = of(text);
+    assert_eq!(document.diagnoses, [], "{text}");
+    document.servers
+}
+
+fn stdio(server: &Server) -> (&Stdio, Vec<&str>) {
+    let Some(Transport::Stdio(stdio)) = &server.transport else {
+        panic!("{server:?}")
+    };
+    let words = std::iter::once(&stdio.command).chain(&stdio.args);
+    (stdio, words.map(|text| text.raw.as_str()).collect())
+}
+
+#[test]
+fn both_spellings_of_a_command_are_read() {
+    for text in [
+        r#"{"mcpServers": {"a": {"command": "npx", "args": ["-y", "x"]}}}"#,
+        r#"{"servers": {"a": {"command": ["npx", "-y", "x"], "type": "stdio"}}}"#,
+        r#"{"servers": [{"name": "a", "command": ["npx", "-y"], "args": ["x"]}]}"#,
+        r#"{"context_servers": {"a": {"command": {"path": "npx", "args": ["-y", "x"]}}}}"#,
+        r#"{"a": {"command": "npx", "args": ["-y", "x"]}}"#,
+    ] {
+        let servers = good(text);
+        assert_eq!(
+            (servers[0].name.as_str(), stdio(&servers[0]).1),
+            ("a", vec!["npx", "-y", "x"]),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_time_is_seconds_or_has_a_unit() {
+    for (written, milliseconds) in [
+        ("1.5", 1500),
+        ("\"30s\"", 30_000),
+        ("\"500ms\"", 500),
+        ("\"2m\"", 120_000),
+        ("\"7\"", 7000),
+        ("\"1h\"", 3_600_000),
+    ] {
+        let servers = good(&format!(
+            r#"{{"mcpServers": {{"a": {{"command": "x", "timeout": {written}}}}}}}"#
+        ));
+        assert_eq!(
+            servers[0].timeout,
+            Some(Duration::from_millis(milliseconds)),
+            "{written}"
+        );
+    }
+    let document = of(r#"{"mcpServers": {"a": {"command": "x", "timeout": 30000}}}"#);
+    assert_eq!(document.servers[0].timeout, Some(Duration::from_secs(30)));
+    assert!(document.diagnoses[0].message.contains("milliseconds"));
+    for wrong in ["-1", "\"soon\"", "0", "[]"] {
+        let document = of(&format!(
+            r#"{{"mcpServers": {{"a": {{"command": "x", "timeout": {wrong}}}}}}}"#
+        ));
+        assert!(
+            document.diagnoses[0].is_error() && document.servers.is_empty(),
+            "{wrong}"
+        );
+    }
+}
+
+#[test]
+fn a_server_that_is_left_out_needs_no_command() {
+    for text in [
+        r#"{"mcpServers": {"a": {"disabled": true}}}"#,
+        r#"{"mcpServers": {"a": {"command": "x", "enabled": false}}}"#,
+        r#"{"mcp": {"enabled": false, "servers": [{"id": "a", "command": "x"}]}}"#,
+    ] {
+        assert!(!good(text)[0].enabled, "{text}");
+    }
+}
+
+#[test]
+fn http_is_read_with_all_that_belongs_to_it() {
+    for (text, kind) in [
+        (r#""url": "http://x/mcp""#, HttpKind::Any),
+        (r#""httpUrl": "http://x/mcp""#, HttpKind::Streamable),
+        (r#""serverUrl": "http://x/mcp""#, HttpKind::Any),
+        (r#""type": "sse", "url": "http://x/mcp""#, HttpKind::Sse),
+        (
+            r#""type": "streamable-http", "url": "http://x/mcp""#,
+            HttpKind::Streamable,
+        ),
+        (
+            r#""type": "streamableHttp", "url": "http://x/mcp""#,
+            HttpKind::Streamable,
+        ),
+        (
+            r#""transport": "http", "url": "http://x/mcp""#,
+            HttpKind::Streamable,
+        ),
+    ] {
+        let servers = good(&format!(
+            r#"{{"mcpServers": {{"a": {{{text}, "headers": {{"X": "y"}}}}}}}}"#
+        ));
+        let Some(Transport::Http(http)) = &servers[0].transport else {
+            panic!("{servers:?}")
+        };
+        assert_eq!(
+            (http.kind, http.headers.len(), http.url.raw.as_str()),
+            (kind, 1, "http://x/mcp"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_contradicts_itself_is_told() {
+    for (text, code) in [
+        (r#""type": "http", "command": "x""#, "config::transport"),
+        (
+            r#""type": "stdio", "url": "http://x""#,
+            "config::no-command",
+        ),
+        (
+            r#""type": "carrier-pigeon", "command": "x""#,
+            "config::type",
+        ),
+        (r#""command": "", "args": []"#, "config::no-command"),
+        (r#""command": []"#, "config::no-command"),
+        (r#""url": "localhost:3000""#, "config::url"),
+        (r#""command": "x", "replicas": 0"#, "config::type"),
+        (r#""command": "x", "replicas": 17"#, "config::type"),
+        (r#""command": "x", "max_in_flight": 0"#, "config::type"),
+        (r#""command": "x", "sharing": "everybody""#, "config::type"),
+        (r#""command": "x", "env": {"A": {"b": 1}}"#, "config::type"),
+    ] {
+        let document = of(&format!(r#"{{"mcpServers": {{"a": {{{text}}}}}}}"#));
+        assert_eq!(
+            document.diagnoses.first().map(|d| (d.code, d.is_error())),
+            Some((code, true)),
+            "{text}"
+        );
+        assert!(document.diagnoses[0].server.as_deref() == Some("a"));
+        assert!(document.servers.is_empty(), "{text}");
+    }
+    let both = of(r#"{"mcpServers": {"a": {"command": "x", "url": "http://y"}}}"#);
+    assert!(matches!(
+        both.servers[0].transport,
+        Some(Transport::Stdio(_))
+    ));
+    assert_eq!(both.diagnoses[0].code, "config::both");
+}
+
+#[test]
+fn what_is_wrong_with_one_does_not_hide_the_others() {
+    let document = of(
+        r#"{"mcpServers": {"a": {}, "b": {"command": "x"}, "c": {"command": "x", "timeout": []}}}"#,
+    );
+    assert_eq!(document.servers.len(), 1);
+    assert_eq!(document.diagnoses.len(), 2);
+}
+
+#[test]
+fn secrets_may_stand_elsewhere() {
+    let servers = good(
+        r#"{"mcpServers": {"a": {"command": "x", "env": {
+        "A": {"file": "~/a"}, "B": {"cmd": ["pass", "b"]}, "C": {"cmd": "pass 'c d'"}, "D": 5, "E": true, "F": null
+    }, "envFile": "x.env"}}}"#,
+    );
+    let (stdio, _) = stdio(&servers[0]);
+    assert_eq!(stdio.env.len(), 5);
+    assert_eq!(stdio.env_files.len(), 1);
+}
+
+#[test]
+fn in_a_file_that_is_only_ours_every_key_is_known() {
+    let text = "[deamon]\nlog = \"info\"\n[policy]\n[mcp_servers.a]\ncommand = \"x\"\n";
+    let told = |name: &str| {
+        let document = read(&Source::new(name, Layer::User, text), Dialect::default());
+        document
+            .diagnoses
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
+    let warnings = told("nexus.toml");
+    assert!(
+        warnings[0].contains("did you mean \"daemon\"") && warnings[1].contains("not used"),
+        "{warnings:?}"
+    );
+    assert_eq!(told("config.toml"), [""; 0]);
+}

@@ -1,0 +1,256 @@
+//! From what was written to what is run: variables filled in, files of variables read, secrets fetched.
+
+use crate::{
+    diagnosis::Diagnosis,
+    env_file,
+    expand::{Problem, Reference, Surroundings, expand, is_bare_variable},
+    layers::{Places, workspace_of},
+    mask,
+    model::{Server, Setting, Stdio, Text, Transport},
+    secret::{self, How},
+    source::Layer,
+};
+use std::{
+    collections::BTreeMap,
+    env,
+    path::{Path, PathBuf},
+};
+
+/// How a server is reached, with nothing left to be filled in.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Resolved {
+    /// What is run.
+    Stdio {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Variables that it gets.
+        env: BTreeMap<String, String>,
+        /// Where it runs.
+        cwd: Option<PathBuf>,
+    },
+    /// What is connected to.
+    Http {
+        /// Where.
+        url: String,
+        /// What is sent with every request.
+        headers: Vec<(String, String)>,
+    },
+}
+
+/// Not what is in it: that may be a secret.
+impl std::fmt::Debug for Resolved {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Resolved(***)")
+    }
+}
+
+/// Fills in everything, or says all that is missing.
+pub fn resolve(server: &Server, places: &Places, how: How) -> (Option<Resolved>, Vec<Diagnosis>) {
+    let source = &server.origin.source;
+    let path = std::path::absolute(&source.path).unwrap_or_else(|_| source.path.clone());
+    let folder = path.parent().unwrap_or(Path::new("/"));
+    let home = places.home.as_deref();
+    let fetch = |reference: &Reference| secret::fetch(reference, how, folder, home);
+    let surroundings = Surroundings {
+        variable: &|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()),
+        home,
+        workspace: (source.layer == Layer::Project)
+            .then(|| workspace_of(&path))
+            .flatten(),
+        fetch: &fetch,
+    };
+    let mut filling = Filling {
+        server,
+        with: &surroundings,
+        folder,
+        home,
+        diagnoses: Vec::new(),
+    };
+    let resolved = match &server.transport {
+        Some(Transport::Stdio(stdio)) => Some(filling.stdio(stdio)),
+        Some(Transport::Http(http)) => {
+            let url = filling.text(&http.url, "url", false);
+            let headers = http
+                .headers
+                .iter()
+                .map(|(name, setting)| (name.clone(), filling.setting(name, setting)));
+            Some(Resolved::Http {
+                url,
+                headers: headers.collect(),
+            })
+        }
+        None => None,
+    };
+    let failed = filling.diagnoses.iter().any(Diagnosis::is_error);
+    (resolved.filter(|_| !failed), filling.diagnoses)
+}
+
+struct Filling<'a> {
+    server: &'a Server,
+    with: &'a Surroundings<'a>,
+    folder: &'a Path,
+    home: Option<&'a Path>,
+    diagnoses: Vec<Diagnosis>,
+}
+
+impl Filling<'_> {
+    fn stdio(&mut self, stdio: &Stdio) -> Resolved {
+        let mut env = BTreeMap::new();
+        for file in &stdio.env_files {
+            env.extend(self.env_file(file));
+        }
+        for (name, setting) in &stdio.env {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                self.tell(Diagnosis::error(
+                    "config::variable",
+                    format!("{name:?} cannot be the name of a variable"),
+                ));
+                continue;
+            }
+            let value = self.setting(name, setting);
+            env.insert(name.clone(), value);
+        }
+        let cwd = stdio.cwd.as_ref().map(|cwd| {
+            let cwd = self.folder.join(self.text(cwd, "cwd", true));
+            std::path::absolute(&cwd).unwrap_or(cwd)
+        });
+        Resolved::Stdio {
+            command: self.text(&stdio.command, "command", true),
+            args: stdio
+                .args
+                .iter()
+                .map(|arg| self.text(arg, "args", true))
+                .collect(),
+            env,
+            cwd,
+        }
+    }
+
+    fn text(&mut self, text: &Text, key: &str, tilde: bool) -> String {
+        match expand(&text.raw, tilde, self.with) {
+            Ok(value) => {
+                if value.contains('\0') {
+                    self.tell(
+                        Diagnosis::error("config::text", format!("{key:?} has a zero byte in it"))
+                            .at(text.span.clone(), "here"),
+                    );
+                }
+                value
+            }
+            Err(problem) => {
+                self.problem(&problem, text, key);
+                String::new()
+            }
+        }
+    }
+
+    fn setting(&mut self, name: &str, setting: &Setting) -> String {
+        match setting {
+            Setting::Text(text) => {
+                self.look_at(name, text);
+                self.text(text, name, false_for_headers(name))
+            }
+            Setting::File(path) => {
+                let raw = self.text(path, name, true);
+                self.fetch(Reference::File(raw), path, name)
+            }
+            Setting::Command(argv) => {
+                let words = argv
+                    .iter()
+                    .map(|word| self.text(word, name, true))
+                    .collect();
+                match argv.first() {
+                    Some(first) => self.fetch(Reference::Command(words), first, name),
+                    None => String::new(),
+                }
+            }
+        }
+    }
+
+    fn fetch(&mut self, reference: Reference, text: &Text, key: &str) -> String {
+        match (self.with.fetch)(&reference) {
+            Ok(value) => value,
+            Err(why) => {
+                self.problem(&Problem::Reference(reference, why), text, key);
+                String::new()
+            }
+        }
+    }
+
+    /// What works, but surely not as it was meant.
+    fn look_at(&mut self, name: &str, text: &Text) {
+        let warning = if is_bare_variable(&text.raw) {
+            let better = format!("write ${{{}}}", &text.raw[1..]);
+            Some((
+                format!("{name:?} is passed on as it stands, with the `$`"),
+                better,
+            ))
+        } else if text.raw.starts_with("file:")
+            && mask::hides_argument(&format!("--{name}"), "file")
+        {
+            Some((
+                format!("{name:?} is passed on as it stands"),
+                "for the content of the file, write ${file:…}".to_owned(),
+            ))
+        } else {
+            None
+        };
+        if let Some((message, fix)) = warning {
+            self.tell(
+                Diagnosis::warning("config::literal", message)
+                    .at(text.span.clone(), "is this meant?")
+                    .fix(fix),
+            );
+        }
+    }
+
+    fn env_file(&mut self, file: &Text) -> Vec<(String, String)> {
+        let path = secret::place(&self.text(file, "env_file", true), self.folder, self.home);
+        let variables = match secret::read_text(&path) {
+            Ok(text) => {
+                env_file::parse(&text).map_err(|line| format!("line {line} is not NAME=value"))
+            }
+            Err(why) => Err(why),
+        };
+        variables.unwrap_or_else(|why| {
+            self.tell(
+                Diagnosis::error(
+                    "config::env-file",
+                    format!("the variables in {} cannot be had: {why}", path.display()),
+                )
+                .at(file.span.clone(), "this file")
+                .fix("every line is NAME=value, or a comment with #"),
+            );
+            Vec::new()
+        })
+    }
+
+    fn problem(&mut self, problem: &Problem, text: &Text, key: &str) {
+        let code = match problem {
+            Problem::Unset(_) => "config::unset",
+            Problem::Reference(..) => "config::secret",
+            _ => "config::expansion",
+        };
+        let mut diagnosis = Diagnosis::error(code, problem.to_string())
+            .at(text.span.clone(), format!("{key:?} needs it"));
+        for fix in problem.fixes() {
+            diagnosis = diagnosis.fix(fix);
+        }
+        self.tell(diagnosis);
+    }
+
+    fn tell(&mut self, diagnosis: Diagnosis) {
+        self.diagnoses.push(
+            diagnosis
+                .in_file(&self.server.origin.source)
+                .of_server(&self.server.name),
+        );
+    }
+}
+
+/// `~` at the beginning of a variable's value is a home; a header has none.
+fn false_for_headers(name: &str) -> bool {
+    !name.contains('-') && !name.eq_ignore_ascii_case("authorization")
+}

@@ -1,0 +1,169 @@
+//! The configuration as people may see it: in the shape of `mcp.json`, without secrets. Pure.
+
+use crate::{
+    mask,
+    model::{Health, HttpKind, Server, Setting, Text, Transport},
+};
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// What stands instead of a secret.
+pub const HIDDEN: &str = "***";
+
+/// A server, without secrets. With `origin`, also where it came from.
+pub fn server(server: &Server, origin: bool) -> Value {
+    let mut map = Map::new();
+    let mut put = |key: &str, value: Value| {
+        let is_empty = match &value {
+            Value::Null => true,
+            Value::Array(list) => list.is_empty(),
+            Value::Object(map) => map.is_empty(),
+            _ => false,
+        };
+        if !is_empty {
+            map.insert(key.to_owned(), value);
+        }
+    };
+    match &server.transport {
+        Some(Transport::Stdio(stdio)) => {
+            put("command", json!(stdio.command.raw));
+            put("args", json!(args(&stdio.args)));
+            put("env", settings(&stdio.env));
+            put("env_passthrough", json!(stdio.env_passthrough));
+            put(
+                "env_file",
+                json!(
+                    stdio
+                        .env_files
+                        .iter()
+                        .map(|file| &file.raw)
+                        .collect::<Vec<_>>()
+                ),
+            );
+            put("cwd", json!(stdio.cwd.as_ref().map(|cwd| &cwd.raw)));
+        }
+        Some(Transport::Http(http)) => {
+            let kind = match http.kind {
+                HttpKind::Any => "http",
+                HttpKind::Streamable => "streamable-http",
+                HttpKind::Sse => "sse",
+            };
+            put("type", json!(kind));
+            put("url", json!(url(&http.url.raw)));
+            put("headers", settings(&http.headers));
+        }
+        None => {}
+    }
+    if !server.enabled {
+        put("disabled", json!(true));
+    }
+    put("timeout", json!(server.timeout.map(seconds)));
+    put("start_timeout", json!(server.start_timeout.map(seconds)));
+    put(
+        "health",
+        match server.health {
+            None => Value::Null,
+            Some(Health::Off) => json!(false),
+            Some(Health::On {
+                interval,
+                timeout,
+                threshold,
+            }) => json!({
+                "interval": interval.map(seconds), "timeout": timeout.map(seconds), "threshold": threshold,
+            }),
+        },
+    );
+    put("start", json!(server.start.map(|start| start.as_str())));
+    put("idle_stop", json!(server.idle_stop.map(seconds)));
+    if server.sharing != Default::default() {
+        put("sharing", json!(server.sharing.as_str()));
+    }
+    put("replicas", json!(server.replicas));
+    put("max_in_flight", json!(server.max_in_flight));
+    put("max_queue", json!(server.max_queue));
+    for (key, yes) in [
+        ("trust_hints", server.trust_hints),
+        ("fail_if_no_tools", server.fail_if_no_tools),
+    ] {
+        if yes {
+            put(key, json!(true));
+        }
+    }
+    put("include_tools", json!(server.tools.include));
+    put("exclude_tools", json!(server.tools.exclude));
+    if origin {
+        put(
+            "source",
+            json!(server.origin.source.path.display().to_string()),
+        );
+        put("line", json!(server.origin.line()));
+        put("layer", json!(server.origin.source.layer.as_str()));
+    }
+    Value::Object(map)
+}
+
+/// Arguments, those that may be secrets hidden.
+pub fn args(args: &[Text]) -> Vec<String> {
+    let mut before = "";
+    let mut shown = Vec::new();
+    for arg in args {
+        let raw = arg.raw.as_str();
+        shown.push(match raw.split_once('=') {
+            _ if !mask::hides_argument(before, raw) => raw.to_owned(),
+            Some((name, _)) if name.starts_with('-') => format!("{name}={HIDDEN}"),
+            _ => HIDDEN.to_owned(),
+        });
+        before = raw;
+    }
+    shown
+}
+
+/// An address, without user, password and query.
+pub fn url(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let (rest, query) = match rest.split_once('?') {
+        Some((rest, _)) => (rest, "?***"),
+        None => (rest, ""),
+    };
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let hide = |part: &str| {
+        if mask::looks_secret(part) {
+            HIDDEN.to_owned()
+        } else {
+            part.to_owned()
+        }
+    };
+    let path: Vec<String> = path.split('/').map(hide).collect();
+    format!("{scheme}://{host}{}{query}", path.join("/"))
+}
+
+fn settings(settings: &[(String, Setting)]) -> Value {
+    let shown = |setting: &Setting| match setting {
+        // What only refers to a secret is none.
+        Setting::Text(text) if is_reference(&text.raw) => json!(text.raw),
+        Setting::Text(_) => json!(HIDDEN),
+        Setting::File(path) => json!({ "file": path.raw }),
+        Setting::Command(argv) => json!({ "cmd": args(argv) }),
+    };
+    let map: Map<String, Value> = settings
+        .iter()
+        .map(|(name, setting)| (name.clone(), shown(setting)))
+        .collect();
+    Value::Object(map)
+}
+
+fn is_reference(text: &str) -> bool {
+    let inner = text
+        .strip_prefix("${")
+        .and_then(|rest| rest.strip_suffix('}'));
+    inner.is_some_and(|inner| {
+        !inner.contains(":-") && !inner.contains('{') && !inner.starts_with("cmd:")
+    })
+}
+
+fn seconds(time: Duration) -> f64 {
+    time.as_secs_f64()
+}

@@ -1,0 +1,95 @@
+//! Which lists change, as one caller sees them.
+
+use crate::{
+    mcp::lists::{Kind, List},
+    pool::{Pool, Server, key::Caller},
+};
+use std::{collections::HashMap, sync::Arc, time::Duration};
+use tokio::{sync::watch, time::sleep};
+
+/// How long to wait for more of the same.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What was known when it was last looked at.
+#[derive(Debug)]
+pub struct Changed {
+    pool: Arc<Pool>,
+    pulse: watch::Receiver<u64>,
+    known: Option<HashMap<(String, u8), Arc<List>>>,
+}
+
+impl Changed {
+    /// Nothing has been looked at yet.
+    pub fn new(pool: &Arc<Pool>) -> Self {
+        Self {
+            pulse: pool.pulse(),
+            pool: Arc::clone(pool),
+            known: None,
+        }
+    }
+
+    /// Waits until lists have changed since it was last looked at: of which servers, and which. The first
+    /// time it looks, and waits then. `None` at the end of the pool.
+    pub async fn next(
+        &mut self,
+        caller: &Caller,
+        shows: impl Fn(&Server) -> bool,
+    ) -> Option<Vec<(String, Kind)>> {
+        loop {
+            let _ = self.pulse.borrow_and_update();
+            let now = self.look(caller, &shows);
+            let before = self.known.replace(now);
+            if let (Some(before), Some(now)) = (before, &self.known) {
+                let changed = difference(&before, now);
+                if !changed.is_empty() {
+                    return Some(changed);
+                }
+            }
+            self.pulse.changed().await.ok()?;
+            // What changes together is told together.
+            sleep(PAUSE).await;
+        }
+    }
+
+    fn look(
+        &self,
+        caller: &Caller,
+        shows: impl Fn(&Server) -> bool,
+    ) -> HashMap<(String, u8), Arc<List>> {
+        let servers = self.pool.servers();
+        let mut lists = HashMap::new();
+        for (name, server) in servers.iter().filter(|(_, server)| shows(server)) {
+            for kind in Kind::ALL {
+                if let Some(list) = server.known_list(caller, kind) {
+                    lists.insert((name.clone(), kind as u8), list);
+                }
+            }
+        }
+        lists
+    }
+}
+
+/// What is new, gone or other than it was.
+fn difference(
+    before: &HashMap<(String, u8), Arc<List>>,
+    now: &HashMap<(String, u8), Arc<List>>,
+) -> Vec<(String, Kind)> {
+    let kind = |number: u8| Kind::ALL[usize::from(number)];
+    let is_news = |list: Option<&Arc<List>>, other: &Arc<List>| match list {
+        Some(list) => !Arc::ptr_eq(list, other),
+        // An empty list that comes or goes is no change to anybody.
+        None => !other.entries.is_empty(),
+    };
+    let mut changed = Vec::new();
+    for (key, list) in now {
+        if is_news(before.get(key), list) {
+            changed.push((key.0.clone(), kind(key.1)));
+        }
+    }
+    for (key, list) in before {
+        if !now.contains_key(key) && is_news(None, list) {
+            changed.push((key.0.clone(), kind(key.1)));
+        }
+    }
+    changed
+}

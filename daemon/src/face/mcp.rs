@@ -1,0 +1,17 @@
+//! The pool as one MCP server: what any MCP client talks to, in either era.
+//!
+//! A client is a stream of messages and a way back. Its requests run side by side, each in a task of its
+//! own, and are answered in the era that they were asked in.
+
+mod answer;
+mod client;
+mod lists;
+mod methods;
+mod params;
+mod questions;
+mod rounds;
+mod splice;
+mod subscribe;
+mod view;
+
+pub use client::{Client, Out};

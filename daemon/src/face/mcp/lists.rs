@@ -1,0 +1,92 @@
+//! The lists of all servers as one.
+
+use super::{client::Client, splice};
+use crate::{
+    catalog::{Item, Prompt, Tool},
+    mcp::lists::Kind,
+};
+use std::{sync::Arc, time::Duration};
+use tokio::time::timeout;
+
+/// How long a list waits for servers that start for the first time. A client that has waited longer has
+/// given up; what comes later is told as a change.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The list of one kind: JSON text, a member without braces.
+pub(super) async fn list(client: &Client, kind: Kind) -> Vec<u8> {
+    let caller = client.caller();
+    let servers = client.view().servers(client.pool());
+    let settled = servers.iter().map(|server| server.settled(&caller, kind));
+    let _ = timeout(PATIENCE, futures_util::future::join_all(settled)).await;
+    match kind {
+        Kind::Tools => named::<Tool>(client, "tools", |tool| &tool.definition),
+        Kind::Prompts => named::<Prompt>(client, "prompts", |prompt| &prompt.definition),
+        Kind::Resources => addressed(client, kind, "resources", "uri"),
+        Kind::Templates => addressed(client, kind, "resourceTemplates", "uriTemplate"),
+    }
+}
+
+fn named<T: Item>(client: &Client, array: &str, definition: fn(&T) -> &bytes::Bytes) -> Vec<u8> {
+    let (caller, view) = (client.caller(), client.view());
+    let mut out = Array::new(array);
+    for server in view.servers(client.pool()) {
+        let Some(names) = client.catalog().of::<T>(&server, &caller) else {
+            continue;
+        };
+        for item in &names.list {
+            let item: &Arc<T> = item;
+            let own = definition(item);
+            if view.single().is_some() {
+                out.push(own);
+                continue;
+            }
+            let name = serde_json::Value::from(item.name()).to_string();
+            if let Some(renamed) = splice::with_value(own, "name", name.as_bytes()) {
+                out.push(&renamed);
+            }
+        }
+    }
+    out.end()
+}
+
+fn addressed(client: &Client, kind: Kind, array: &str, key: &str) -> Vec<u8> {
+    let mut out = Array::new(array);
+    for named in client.view().uris(client.catalog(), &client.caller(), kind) {
+        let Some(uri) = named.uri else {
+            out.push(&named.definition);
+            continue;
+        };
+        let uri = serde_json::Value::from(uri).to_string();
+        if let Some(renamed) = splice::with_value(&named.definition, key, uri.as_bytes()) {
+            out.push(&renamed);
+        }
+    }
+    out.end()
+}
+
+/// A member that is an array, as text.
+struct Array {
+    out: Vec<u8>,
+    is_first: bool,
+}
+
+impl Array {
+    fn new(name: &str) -> Self {
+        Self {
+            out: format!("\"{name}\":[").into_bytes(),
+            is_first: true,
+        }
+    }
+
+    fn push(&mut self, json: &[u8]) {
+        if !std::mem::take(&mut self.is_first) {
+            self.out.push(b',');
+        }
+        self.out.extend_from_slice(json);
+    }
+
+    fn end(mut self) -> Vec<u8> {
+        self.out.push(b']');
+        self.out
+    }
+}

@@ -1,0 +1,437 @@
+//! What a client can ask for.
+
+use super::{
+    answer,
+    client::{Client, Out},
+    lists,
+    params::{
+        Dialect, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Params, error, level, supported,
+    },
+    questions::Session,
+    rounds, subscribe,
+};
+use crate::{
+    agent::Answers,
+    catalog::{Prompt, Tool},
+    mcp::{
+        connection::CallEvent, envelope::RpcError, level::Level, lists::Kind, outgoing,
+        revision::Revision,
+    },
+    pool::key::Caller,
+    router::{Call, Complete, GetPrompt, Read, Reference},
+};
+use bytes::Bytes;
+use nexus_proto::reason::{Failure, Reason};
+use serde::Deserialize;
+use serde_json::{json, value::RawValue};
+use std::{collections::HashMap, sync::Arc};
+use tokio::sync::mpsc;
+
+/// How many events of one call may wait to be told.
+const EVENTS: usize = 64;
+
+/// One request of a client.
+pub(super) struct Asked<'a> {
+    pub(super) client: &'a Arc<Client>,
+    /// Its id, as the client wrote it.
+    pub(super) id: &'a Bytes,
+    pub(super) method: &'a str,
+    pub(super) raw: &'a Bytes,
+    pub(super) params: &'a Params<'a>,
+    pub(super) dialect: Dialect,
+    pub(super) out: &'a Out,
+}
+
+/// Answers a request.
+pub(super) async fn answer(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
+    let modern = asked.dialect.is_modern();
+    match asked.method {
+        "initialize" => initialize(asked),
+        "ping" if !modern => Ok(answer::nothing(asked.dialect)),
+        "server/discover" => discover(asked),
+        "tools/list" => Ok(list(asked, Kind::Tools).await),
+        "resources/list" => Ok(list(asked, Kind::Resources).await),
+        "resources/templates/list" => Ok(list(asked, Kind::Templates).await),
+        "prompts/list" => Ok(list(asked, Kind::Prompts).await),
+        "tools/call" | "resources/read" | "prompts/get" => match asked.dialect {
+            Dialect::Modern { answers, .. } if answers != Answers::NONE => {
+                rounds::answer(asked, answers).await
+            }
+            _ => {
+                Request::new(asked)?
+                    .run(asked.client.caller(), asked.out)
+                    .await
+            }
+        },
+        "completion/complete" => complete(asked).await,
+        "logging/setLevel" if !modern => {
+            let name = required(asked.params.level.as_deref(), "level")?;
+            *asked.client.level.lock() = Some(level(name)?);
+            Ok(answer::nothing(asked.dialect))
+        }
+        "resources/subscribe" if !modern => subscribe::subscribe(asked).await,
+        "resources/unsubscribe" if !modern => subscribe::unsubscribe(asked),
+        "subscriptions/listen" => subscribe::listen(asked).await,
+        method => Err(error(
+            METHOD_NOT_FOUND,
+            format!("Method not found: {method}"),
+        )),
+    }
+}
+
+/// A member that must be there.
+pub(super) fn required<'a, T: ?Sized>(value: Option<&'a T>, name: &str) -> Result<&'a T, RpcError> {
+    value.ok_or_else(|| error(INVALID_PARAMS, format!("{name} is required")))
+}
+
+async fn list(asked: &Asked<'_>, kind: Kind) -> Bytes {
+    answer::list(&lists::list(asked.client, kind).await, asked.dialect)
+}
+
+fn initialize(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Hello<'a> {
+        protocol_version: String,
+        #[serde(borrow)]
+        capabilities: Option<&'a RawValue>,
+        client_info: ClientInfo,
+    }
+    let hello: Hello<'_> = serde_json::from_slice(asked.raw)
+        .map_err(|wrong| error(INVALID_PARAMS, wrong.to_string()))?;
+    let client = asked.client;
+    client
+        .view()
+        .check(client.pool())
+        .map_err(|f| Client::refusal(&f, asked.dialect))?;
+    let wanted = Revision::parse(&hello.protocol_version).filter(|known| !known.is_modern());
+    let revision = wanted.unwrap_or(Revision::NEWEST_LEGACY);
+    let declared = hello.capabilities.map_or("{}", RawValue::get);
+    let answers = Answers::read(declared.as_bytes());
+    let ClientInfo { name, version } = hello.client_info;
+    let session = Session::begin(client, name, version, answers);
+    if !client.open_session(session) {
+        return Err(error(INVALID_REQUEST, "the session has begun already"));
+    }
+    subscribe::tell_changes(client);
+    let mut welcome = json!({
+        "protocolVersion": revision.as_str(),
+        "capabilities": capabilities(),
+        "serverInfo": server_info(),
+    });
+    if let Some(instructions) = instructions(client) {
+        welcome["instructions"] = instructions.into();
+    }
+    Ok(welcome.to_string().into())
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ClientInfo {
+    name: String,
+    version: String,
+}
+
+fn discover(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
+    let client = asked.client;
+    client
+        .view()
+        .check(client.pool())
+        .map_err(|f| Client::refusal(&f, asked.dialect))?;
+    let mut found = json!({
+        "resultType": "complete",
+        "supportedVersions": supported(),
+        "capabilities": capabilities(),
+        "ttlMs": 3_600_000,
+        "cacheScope": "private",
+        "_meta": {"io.modelcontextprotocol/serverInfo": server_info()},
+    });
+    if let Some(instructions) = instructions(client) {
+        found["instructions"] = instructions.into();
+    }
+    Ok(found.to_string().into())
+}
+
+fn capabilities() -> serde_json::Value {
+    json!({
+        "tools": {"listChanged": true},
+        "resources": {"subscribe": true, "listChanged": true},
+        "prompts": {"listChanged": true},
+        "completions": {},
+        "logging": {},
+    })
+}
+
+fn server_info() -> serde_json::Value {
+    json!({"name": "nexus", "title": "Nexus", "version": env!("CARGO_PKG_VERSION")})
+}
+
+/// How the servers want to be used, as far as they are known.
+fn instructions(client: &Client) -> Option<String> {
+    let (view, caller) = (client.view(), client.caller());
+    let single = view.single().is_some();
+    let all = view
+        .servers(client.pool())
+        .into_iter()
+        .filter_map(|server| {
+            let info = server.lists_for(&caller).info?;
+            let config = server.config();
+            match (info.instructions.trim(), single) {
+                ("", _) => None,
+                (text, true) => Some(text.to_owned()),
+                (text, false) => Some(format!("## {}\n{text}", config.slug)),
+            }
+        });
+    let all: Vec<_> = all.collect();
+    (!all.is_empty()).then(|| all.join("\n\n"))
+}
+
+/// A request that goes to a server, with all that it needs.
+pub(super) struct Request {
+    client: Arc<Client>,
+    what: What,
+    dialect: Dialect,
+    progress_token: Option<Box<RawValue>>,
+    log_level: Option<Level>,
+}
+
+enum What {
+    Call(String, Bytes),
+    Read(String),
+    Prompt(String, Bytes),
+}
+
+impl Request {
+    pub(super) fn new(asked: &Asked<'_>) -> Result<Self, RpcError> {
+        let params = asked.params;
+        let name = || required(params.name.as_deref(), "name").map(str::to_owned);
+        let arguments = || {
+            params
+                .arguments
+                .map_or_else(Bytes::new, |raw| asked.raw.slice_ref(raw.get().as_bytes()))
+        };
+        let what = match asked.method {
+            "tools/call" => What::Call(name()?, arguments()),
+            "prompts/get" => What::Prompt(name()?, arguments()),
+            _ => What::Read(required(params.uri.as_deref(), "uri")?.to_owned()),
+        };
+        Ok(Self {
+            client: Arc::clone(asked.client),
+            what,
+            dialect: asked.dialect,
+            progress_token: params.meta.progress_token.map(ToOwned::to_owned),
+            log_level: match asked.dialect {
+                Dialect::Modern { log_level, .. } => log_level,
+                Dialect::Legacy => *asked.client.level.lock(),
+            },
+        })
+    }
+
+    /// Has it done for `caller`; progress and log messages go to `out`.
+    pub(super) async fn run(self, caller: Caller, out: &Out) -> Result<Bytes, RpcError> {
+        let dialect = self.dialect;
+        let (client, pool) = (&self.client, self.client.pool());
+        let view = client.view();
+        let result = match &self.what {
+            What::Call(name, arguments) => {
+                let name = view.name(name, pool);
+                self.check_visible::<Tool>(&name, &caller)
+                    .await
+                    .map_err(|f| Client::refusal(&f, dialect))?;
+                let called = self.call(&caller, &name, arguments.clone(), out).await;
+                if let Err(failure) = &called
+                    && failure.reason == Reason::InvalidArguments
+                {
+                    return Ok(answer::mend_arguments(failure, dialect));
+                }
+                called
+            }
+            What::Read(uri) => {
+                let (server, uri) = view.resource(uri, pool);
+                let read = Read {
+                    caller: &caller,
+                    server: &server,
+                    uri,
+                    deadline: None,
+                };
+                client.router().read(read).await.map(|(result, _)| result)
+            }
+            What::Prompt(name, arguments) => {
+                let name = view.name(name, pool);
+                self.check_visible::<Prompt>(&name, &caller)
+                    .await
+                    .map_err(|f| Client::refusal(&f, dialect))?;
+                let get = GetPrompt {
+                    caller: &caller,
+                    name: &name,
+                    arguments: arguments.clone(),
+                    deadline: None,
+                };
+                client.router().prompt(get).await
+            }
+        };
+        let cacheable = matches!(self.what, What::Read(_));
+        match result {
+            Ok(result) => Ok(answer::shape(result, dialect, cacheable)),
+            Err(failure) => Err(Client::refusal(&failure, dialect)),
+        }
+    }
+
+    /// Whoever sees only some servers finds nothing of the others.
+    async fn check_visible<T: crate::catalog::Item>(
+        &self,
+        name: &str,
+        caller: &Caller,
+    ) -> Result<(), Failure> {
+        let view = self.client.view();
+        if view.only.len() < 2 {
+            return Ok(());
+        }
+        let found = self.client.router().find::<T>(name, caller).await?;
+        if view.shows(&found.server) {
+            return Ok(());
+        }
+        let message = format!("there is no {} {name:?}", T::NOUN);
+        Err(Failure::new(T::NOT_FOUND, message))
+    }
+
+    async fn call(
+        &self,
+        caller: &Caller,
+        name: &str,
+        arguments: Bytes,
+        out: &Out,
+    ) -> Result<Bytes, Failure> {
+        let wants_events = self.progress_token.is_some() || self.log_level.is_some();
+        let (to, told) = mpsc::channel(EVENTS);
+        let call = Call {
+            caller,
+            name,
+            arguments,
+            deadline: None,
+            events: wants_events.then_some(to),
+            log_level: self.log_level,
+        };
+        let call = self.client.router().call(call);
+        if !wants_events {
+            return call.await;
+        }
+        self.tell_events(call, told, out).await
+    }
+
+    async fn tell_events(
+        &self,
+        call: impl Future<Output = Result<Bytes, Failure>>,
+        mut told: mpsc::Receiver<CallEvent>,
+        out: &Out,
+    ) -> Result<Bytes, Failure> {
+        let mut call = std::pin::pin!(call);
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                Some(event) = told.recv() => self.tell(event, out),
+                outcome = &mut call => break outcome,
+            }
+        };
+        while let Ok(event) = told.try_recv() {
+            self.tell(event, out);
+        }
+        outcome
+    }
+
+    fn tell(&self, event: CallEvent, out: &Out) {
+        match event {
+            CallEvent::Progress(progress) => {
+                let Some(token) = &self.progress_token else {
+                    return;
+                };
+                let mut params = json!({"progressToken": token, "progress": progress.progress});
+                if let Some(total) = progress.total {
+                    params["total"] = total.into();
+                }
+                if let Some(message) = progress.message {
+                    params["message"] = message.into();
+                }
+                let params = params.to_string();
+                out.offer(outgoing::notification(
+                    "notifications/progress",
+                    params.as_bytes(),
+                ));
+            }
+            CallEvent::Log(message) => {
+                let level = message.level.as_str();
+                let logger = match message.logger.as_str() {
+                    "" => String::new(),
+                    logger => format!(r#""logger":{},"#, json!(logger)),
+                };
+                let mut params = format!(r#"{{"level":"{level}",{logger}"data":"#).into_bytes();
+                params.extend_from_slice(&message.data);
+                params.push(b'}');
+                out.offer(outgoing::notification("notifications/message", &params));
+            }
+        }
+    }
+}
+
+async fn complete(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
+    #[derive(Deserialize)]
+    struct Ref {
+        r#type: String,
+        #[serde(default)]
+        name: String,
+        #[serde(default)]
+        uri: String,
+    }
+    #[derive(Deserialize)]
+    struct Argument {
+        name: String,
+        value: String,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Context {
+        arguments: HashMap<String, String>,
+    }
+    fn read<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>, name: &str) -> Result<T, RpcError> {
+        let raw = required(raw, name)?;
+        serde_json::from_str(raw.get())
+            .map_err(|wrong| error(INVALID_PARAMS, format!("{name}: {wrong}")))
+    }
+    let reference: Ref = read(asked.params.reference, "ref")?;
+    let argument: Argument = read(asked.params.argument, "argument")?;
+    let context: Context = match asked.params.context {
+        Some(raw) => read(Some(raw), "context")?,
+        None => Context::default(),
+    };
+    let client = asked.client;
+    let (view, pool, caller) = (client.view(), client.pool(), client.caller());
+    let (name, resource);
+    let reference = match reference.r#type.as_str() {
+        "ref/prompt" => {
+            name = view.name(&reference.name, pool).into_owned();
+            Reference::Prompt(&name)
+        }
+        "ref/resource" => {
+            resource = view.resource(&reference.uri, pool);
+            Reference::Template(&resource.0, resource.1)
+        }
+        other => {
+            return Err(error(
+                INVALID_PARAMS,
+                format!("ref: unknown type {other:?}"),
+            ));
+        }
+    };
+    let complete = Complete {
+        caller: &caller,
+        reference,
+        argument: &argument.name,
+        value: &argument.value,
+        context: &context.arguments,
+        deadline: None,
+    };
+    match client.router().complete(complete).await {
+        Ok(result) => Ok(answer::shape(result, asked.dialect, false)),
+        Err(failure) => Err(Client::refusal(&failure, asked.dialect)),
+    }
+}
