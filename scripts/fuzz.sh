@@ -32,7 +32,7 @@ if ! rustc --crate-type=lib --emit=obj $flags -o "$log" - </dev/null 2>/dev/null
 fi
 # With a target named, build scripts and macros are built without these flags.
 host=$(rustc -vV | sed -n 's/^host: //p')
-CARGO_TARGET_DIR=$target RUSTFLAGS=$flags cargo build --quiet --locked --release --target "$host"
+CARGO_TARGET_DIR=$target RUSTFLAGS=$flags cargo build --quiet --release --target "$host"
 
 # Long enough for lines of which only the ends are kept; else short ones, of which there are more in a second.
 for name in "$@"; do

@@ -14,8 +14,9 @@ mod tool_result;
 pub use agent::{Agent, AgentCapabilities, ElicitationComplete, ListChange, ListKind, Root};
 pub use completion::Completion;
 pub use daemon::{DaemonStatus, ReloadReport};
-pub use log::{LogLevel, LogLine, LogMessage, LogOptions, UnknownLogLevel};
+pub use log::{LogLine, LogMessage, LogOptions};
 pub use message::{Message, Role};
+pub use nexus_proto::level::{LogLevel, UnknownLogLevel};
 pub use prompt::{Prompt, PromptArgument, PromptList, PromptResult};
 pub use resource::{
     ReadResult, Resource, ResourceContents, ResourceData, ResourceEvent, ResourceList,

@@ -3,7 +3,7 @@
 //! From the bottom up: [`source`] is a file's text, [`syntax`] turns JSON, YAML or TOML into a tree that
 //! knows where everything stands, [`read`] turns that into [`model`], [`expand`] fills in variables. All of
 //! these are pure. [`layers`] knows where files are, [`belief`] which of them may be believed, [`trust`] which
-//! ones somebody has looked at, [`secret`] fetches what is only referred to, and [`load`] does it all.
+//! ones somebody has looked at, [`secret`] fetches what is only referred to, and [`load()`] does it all.
 //! Whatever is wrong is a [`diagnosis::Diagnosis`], which [`render`] shows to people.
 
 pub mod belief;

@@ -7,7 +7,6 @@ pub mod changes;
 pub mod connection;
 pub mod envelope;
 pub mod handshake;
-pub mod level;
 pub mod lists;
 pub mod offers;
 pub mod outgoing;

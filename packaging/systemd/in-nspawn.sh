@@ -403,7 +403,7 @@ serves_a_host() {
 refuses_a_bad_configuration() {
   service stop nexusd
   until_within 10 nothing_runs || fail 'stop left processes'
-  printf '{ "mcpServers": { "demo": { "command": 5 } } }\n' | configure
+  printf '{ "mcpServers": { "demo": \n' | configure
   ! service start nexusd 2>/dev/null || fail 'a bad configuration is accepted'
   # Longer than the pause before a restart.
   sleep 2

@@ -326,7 +326,7 @@ is_a_systems_service() {
   checked 'the service starts with the machine'
 
   ctl service stop --system >/dev/null
-  printf '{ "mcpServers": { "hosts": { "command": 5 } } }\n' >"$data/mcp.json"
+  printf '{ "mcpServers": { "hosts": \n' >"$data/mcp.json"
   ! ctl service start --system >/dev/null || fail 'a bad configuration is accepted'
   said=$(ctl service status --system)
   [[ $said = *'exit code 78' ]] || fail "with a bad configuration: $said"

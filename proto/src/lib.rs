@@ -2,10 +2,11 @@
 //!
 //! - [`v1`] is the gRPC API, generated from the protos beside this crate; their comments are its
 //!   reference.
-//! - [`name`] says how servers and tools are called, [`reason`] how errors travel, and
+//! - [`name`] says how servers and tools are called, [`level`] how urgent a log message is, [`reason`] how errors travel, and
 //!   [`endpoint`] where the daemon listens and how it is reached.
 
 pub mod endpoint;
+pub mod level;
 pub mod name;
 pub mod reason;
 

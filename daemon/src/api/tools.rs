@@ -3,10 +3,11 @@
 use super::{Context, caller, convert, deadline, lists};
 use crate::{
     catalog::{self, Item as _, Tool},
-    mcp::{connection::CallEvent, level::Level},
+    mcp::connection::CallEvent,
     pool::{Server, key::Caller},
     router::Call,
 };
+use nexus_proto::level::LogLevel;
 use nexus_proto::{
     reason::{Failure, Reason},
     v1::{self, tools_call_stream_response::Event, tools_server},
@@ -150,10 +151,10 @@ impl Tools {
 }
 
 /// The level of that name.
-pub(super) fn level(name: &str) -> Result<Level, Failure> {
-    Level::parse(name).ok_or_else(|| {
+pub(super) fn level(name: &str) -> Result<LogLevel, Failure> {
+    name.parse::<LogLevel>().ok().ok_or_else(|| {
         let message = format!("there is no log level {name:?}");
-        let names = Level::ALL.map(Level::as_str).join(", ");
+        let names = LogLevel::ALL.map(LogLevel::as_str).join(", ");
         Failure::new(Reason::InvalidRequest, message)
             .with(|details| details.hint = Some(format!("the levels are: {names}")))
     })

@@ -207,8 +207,3 @@ fn no_such_item<T: Item>(
         ));
     })
 }
-
-/// Whether a server whose list is not known is about to tell it: it starts, or has started a moment ago.
-pub(super) fn may_tell(readiness: &Readiness) -> bool {
-    matches!(readiness, Readiness::Wait | Readiness::Ready(_))
-}

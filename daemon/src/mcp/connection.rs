@@ -17,7 +17,6 @@ pub use waiting::Waiting;
 use super::{
     changes::Changes,
     envelope::{self, EnvelopeError, Incoming, RpcError},
-    level::Level,
     offers::Offers,
     outgoing::{self, Ask, Meta, Modern},
     revision::Revision,
@@ -32,6 +31,7 @@ use crate::{
     },
 };
 use bytes::Bytes;
+use nexus_proto::level::LogLevel;
 use nexus_proto::reason::{Failure, Reason};
 use parking_lot::Mutex;
 use questions::{Candidate, Questions};
@@ -168,7 +168,7 @@ pub struct OnBehalf {
     /// Where progress and log messages are told.
     pub events: Option<mpsc::Sender<CallEvent>>,
     /// The least urgent log messages that are wanted.
-    pub log_level: Option<Level>,
+    pub log_level: Option<LogLevel>,
     /// Nothing is spoiled when it is carried out twice.
     pub repeatable: bool,
     /// Arguments that the server wants to have in headers too, where there are any.
@@ -243,9 +243,9 @@ impl Table {
 #[derive(Debug, Default)]
 struct Levels {
     /// As an operator wants it.
-    wanted: Option<Level>,
+    wanted: Option<LogLevel>,
     /// As it was last told.
-    told: Option<Level>,
+    told: Option<LogLevel>,
 }
 
 #[derive(Debug)]
@@ -354,7 +354,9 @@ impl Connection {
             params: std::mem::take(&mut behalf.headers),
             ..outgoing::head(ask, modern)
         };
-        self.begin(Some(behalf), false, head, |id| outgoing::request(id, ask, &meta))
+        self.begin(Some(behalf), false, head, |id| {
+            outgoing::request(id, ask, &meta)
+        })
     }
 
     /// Asks whether the server lives.
@@ -371,13 +373,13 @@ impl Connection {
     }
 
     /// Says how much the server is to log. A modern one is told so with every request.
-    pub fn set_level(self: &Arc<Self>, level: Level) {
+    pub fn set_level(self: &Arc<Self>, level: LogLevel) {
         self.level.lock().wanted = Some(level);
         self.adjust_level(None);
     }
 
     /// Has the server log as much as whoever wants most: an operator, the calls under way, and this one.
-    fn adjust_level(self: &Arc<Self>, also: Option<Level>) {
+    fn adjust_level(self: &Arc<Self>, also: Option<LogLevel>) {
         let level = {
             let calls = self.table.lock();
             let calls = calls
@@ -399,7 +401,7 @@ impl Connection {
         self.tell_level(level);
     }
 
-    fn tell_level(self: &Arc<Self>, level: Level) {
+    fn tell_level(self: &Arc<Self>, level: LogLevel) {
         let logs = self.terms.get().is_some_and(|terms| terms.offers.logging);
         if logs && !self.is_modern() {
             let ask = Ask {
@@ -759,7 +761,7 @@ impl Connection {
 }
 
 /// The less urgent of two levels.
-fn least(one: Option<Level>, other: Option<Level>) -> Option<Level> {
+fn least(one: Option<LogLevel>, other: Option<LogLevel>) -> Option<LogLevel> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         (one, other) => one.or(other),

@@ -1,8 +1,9 @@
 //! Messages to a server or a client, put together from text that is JSON already. Pure.
 
-use super::{envelope::RpcError, level::Level, revision::Revision};
+use super::{envelope::RpcError, revision::Revision};
 use crate::transport::outbox::Head;
 use bytes::{BufMut as _, Bytes, BytesMut};
+use nexus_proto::level::LogLevel;
 use serde::Serialize;
 
 /// Who we are, as servers are told it: a JSON object.
@@ -46,7 +47,7 @@ pub struct Modern<'a> {
     /// What the caller can be asked: a JSON object.
     pub capabilities: &'a [u8],
     /// The least urgent log messages that are wanted.
-    pub log_level: Option<Level>,
+    pub log_level: Option<LogLevel>,
 }
 
 /// A request.
@@ -321,7 +322,7 @@ mod tests {
             progress: true,
             modern: Some(Modern {
                 capabilities: b"{\"roots\":{}}",
-                log_level: Some(Level::Notice),
+                log_level: Some(LogLevel::Notice),
             }),
         };
         let ask = Ask {

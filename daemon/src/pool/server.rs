@@ -11,7 +11,6 @@ use crate::{
     config::{ServerConfig, Sharing, Start},
     mcp::{
         connection::Connection,
-        level::Level,
         lists::{Kind, List},
         subscriptions::Subscription,
     },
@@ -23,6 +22,7 @@ use crate::{
         status::Readiness,
     },
 };
+use nexus_proto::level::LogLevel;
 use nexus_proto::reason::{Failure, Reason};
 use parking_lot::{Mutex, RwLock};
 use std::{
@@ -60,7 +60,7 @@ pub struct Server {
     /// It asks them for their folders.
     pub(super) asks_roots: Arc<AtomicBool>,
     /// How much it is to log for its clients, if anybody has said so.
-    pub(super) level: Arc<Mutex<Option<Level>>>,
+    pub(super) level: Arc<Mutex<Option<LogLevel>>>,
     removed: AtomicBool,
     config: RwLock<Arc<ServerConfig>>,
     groups: RwLock<HashMap<Key, Arc<Group>>>,
@@ -271,7 +271,7 @@ impl Server {
     }
 
     /// How much it is to log for its clients, from now on.
-    pub fn set_level(&self, level: Level) {
+    pub fn set_level(&self, level: LogLevel) {
         *self.level.lock() = Some(level);
         for member in self.members() {
             let connection = member.current().connection.clone();

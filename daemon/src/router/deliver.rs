@@ -6,7 +6,6 @@ use crate::{
     agent::Question,
     mcp::{
         connection::{CallError, CallEvent, OnBehalf, Terms},
-        level::Level,
         offers::Offers,
         outgoing::{Ask, Param},
         revision::Revision,
@@ -16,6 +15,7 @@ use crate::{
 };
 use bytes::Bytes;
 use futures_util::future::try_join_all;
+use nexus_proto::level::LogLevel;
 use nexus_proto::reason::{Failure, Reason};
 use std::{sync::Arc, time::Duration};
 use tokio::{
@@ -46,7 +46,7 @@ pub(super) struct Job<'a> {
     /// It may be carried out twice.
     pub(super) repeatable: bool,
     pub(super) events: Option<mpsc::Sender<CallEvent>>,
-    pub(super) log_level: Option<Level>,
+    pub(super) log_level: Option<LogLevel>,
     /// Arguments that the server wants to have in headers too.
     pub(super) headers: Vec<(String, String)>,
 }
@@ -161,7 +161,8 @@ impl Job<'_> {
                 }
                 // The connection lives: there is nothing to wait for.
                 Err(CallError::Dropped(why)) if std::mem::take(&mut may_repeat) => {
-                    debug!(what = self.what, why, "lost: asked once more");
+                    let what = (self.what)();
+                    debug!(what, why, "lost: asked once more");
                     lost_before = true;
                     admission = Some(admitted);
                     continue;

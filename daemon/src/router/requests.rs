@@ -6,10 +6,11 @@ use super::{
 };
 use crate::{
     catalog::{Item as _, Prompt, Tool},
-    mcp::{MAX_MESSAGE, connection::CallEvent, level::Level, lists::Kind, outgoing::Param},
+    mcp::{MAX_MESSAGE, connection::CallEvent, lists::Kind, outgoing::Param},
     pool::key::Caller,
 };
 use bytes::Bytes;
+use nexus_proto::level::LogLevel;
 use nexus_proto::reason::{Failure, Reason};
 use serde_json::{json, value::RawValue};
 use std::{
@@ -33,7 +34,7 @@ pub struct Call<'a> {
     /// Where progress and log messages are told.
     pub events: Option<mpsc::Sender<CallEvent>>,
     /// The least urgent log messages that are wanted.
-    pub log_level: Option<Level>,
+    pub log_level: Option<LogLevel>,
 }
 
 /// A read of a resource.

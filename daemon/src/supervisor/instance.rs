@@ -12,10 +12,11 @@ use super::{
 };
 use crate::{
     agent::{Agent, Answers},
-    mcp::{level::Level, subscriptions::Subscriptions},
+    mcp::subscriptions::Subscriptions,
     transport::http::Memory,
 };
 use futures_util::FutureExt as _;
+use nexus_proto::level::LogLevel;
 use parking_lot::Mutex;
 use std::{
     panic::AssertUnwindSafe,
@@ -66,7 +67,7 @@ pub struct Common {
     /// Who wants to know which of its resources change.
     pub subscriptions: Arc<Subscriptions>,
     /// How much it is to log for its client, if anybody has said so.
-    pub level: Arc<Mutex<Option<Level>>>,
+    pub level: Arc<Mutex<Option<LogLevel>>>,
     /// What is to be known of it the next time it is reached.
     pub memory: Arc<Memory>,
 }

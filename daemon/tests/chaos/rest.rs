@@ -4,7 +4,7 @@ use crate::{
     processes::{self, Target},
     support::Daemon,
 };
-use nexus_client::{Nexus, ServerState, Wait};
+use nexus_client::{Nexus, Reason, ServerState, Wait};
 use rustix::process::Signal;
 use serde_json::json;
 use std::time::Duration;
@@ -92,10 +92,17 @@ pub(crate) async fn look(
     rest.problems
         .extend(all_ready(&nexus, servers.len()).await.err());
     for server in servers {
-        let call = nexus
-            .tools()
-            .call(format!("{server}.add"), json!({"a": 1, "b": 1}));
-        match call.timeout(Duration::from_secs(10)).await {
+        let call = || {
+            let sum = format!("{server}.add");
+            let call = nexus.tools().call(sum, json!({"a": 1, "b": 1}));
+            call.timeout(Duration::from_secs(10)).into_future()
+        };
+        let mut answer = call().await;
+        // Some die in every so-manieth call, and this may have been it.
+        if matches!(&answer, Err(error) if error.reason() == Some(Reason::ServerExited)) {
+            answer = call().await;
+        }
+        match answer {
             Ok(sum) if sum.text() == "2" => {}
             other => rest
                 .problems

@@ -40,7 +40,6 @@ const PURE: &[&str] = &[
     "mcp/salvage.rs",
     "mcp/outgoing.rs",
     "mcp/lists.rs",
-    "mcp/level.rs",
     "mcp/offers.rs",
     "mcp/revision.rs",
     "mcp/rounds.rs",

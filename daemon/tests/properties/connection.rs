@@ -3,12 +3,12 @@
 use crate::envelope::names;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use nexus_proto::level::LogLevel;
 use nexus_proto::reason::{Failure, Reason};
 use nexusd::{
     agent::{Agent, Answers},
     mcp::{
         connection::{CallError, Connection, Host, OnBehalf, Reply, Terms, Waiting},
-        level::Level,
         offers::Offers,
         outgoing::Ask,
         revision::Revision,
@@ -98,7 +98,9 @@ fn requests(connection: &Arc<Connection>) -> Vec<Waiting> {
         let behalf = OnBehalf {
             agent: Arc::clone(agent),
             events: Some(mpsc::channel(4).0),
-            log_level: Some(Level::Debug),
+            log_level: Some(LogLevel::Debug),
+            repeatable: false,
+            headers: Vec::new(),
         };
         connection.ask_for(&ask("tools/call"), behalf).unwrap()
     };

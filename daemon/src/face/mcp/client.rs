@@ -14,7 +14,6 @@ use crate::{
     catalog::Catalog,
     mcp::{
         envelope::{self, EnvelopeError, Incoming, RpcError},
-        level::Level,
         outgoing,
     },
     pool::{
@@ -24,6 +23,7 @@ use crate::{
     router::Router,
 };
 use bytes::Bytes;
+use nexus_proto::level::LogLevel;
 use parking_lot::{Mutex, RwLock};
 use serde::Deserialize;
 use std::{
@@ -101,7 +101,7 @@ pub struct Client {
     /// Subscriptions of the legacy era, by the client's URI.
     pub(super) subscriptions: Mutex<HashMap<String, AbortHandle>>,
     pub(super) rounds: Rounds,
-    pub(super) level: Mutex<Option<Level>>,
+    pub(super) level: Mutex<Option<LogLevel>>,
     /// Whatever goes on for as long as the client is here.
     background: Mutex<Vec<AbortHandle>>,
 }

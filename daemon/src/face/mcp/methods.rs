@@ -13,14 +13,12 @@ use super::{
 use crate::{
     agent::Answers,
     catalog::{Prompt, Tool},
-    mcp::{
-        connection::CallEvent, envelope::RpcError, level::Level, lists::Kind, outgoing,
-        revision::Revision,
-    },
+    mcp::{connection::CallEvent, envelope::RpcError, lists::Kind, outgoing, revision::Revision},
     pool::key::Caller,
     router::{Call, Complete, GetPrompt, Read, Reference},
 };
 use bytes::Bytes;
+use nexus_proto::level::LogLevel;
 use nexus_proto::reason::{Failure, Reason};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -192,7 +190,7 @@ pub(super) struct Request {
     what: What,
     dialect: Dialect,
     progress_token: Option<Box<RawValue>>,
-    log_level: Option<Level>,
+    log_level: Option<LogLevel>,
 }
 
 enum What {

@@ -2,8 +2,9 @@
 
 use crate::{
     agent::Answers,
-    mcp::{envelope::RpcError, level::Level, revision::Revision},
+    mcp::{envelope::RpcError, revision::Revision},
 };
+use nexus_proto::level::LogLevel;
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 use std::borrow::Cow;
@@ -84,7 +85,7 @@ pub(super) enum Dialect {
         /// What its sender can be asked.
         answers: Answers,
         /// The least urgent log messages that it wants.
-        log_level: Option<Level>,
+        log_level: Option<LogLevel>,
     },
 }
 
@@ -150,8 +151,10 @@ pub(super) fn supported() -> Vec<&'static str> {
 }
 
 /// The level of that name.
-pub(super) fn level(name: &str) -> Result<Level, RpcError> {
-    Level::parse(name).ok_or_else(|| error(INVALID_PARAMS, format!("unknown log level {name:?}")))
+pub(super) fn level(name: &str) -> Result<LogLevel, RpcError> {
+    name.parse::<LogLevel>()
+        .ok()
+        .ok_or_else(|| error(INVALID_PARAMS, format!("unknown log level {name:?}")))
 }
 
 #[cfg(test)]

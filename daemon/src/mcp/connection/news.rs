@@ -1,8 +1,9 @@
 //! What a server tells without being asked.
 
 use super::{Connection, GHOST};
-use crate::mcp::{level::Level, lists::Kind};
+use crate::mcp::lists::Kind;
 use bytes::Bytes;
+use nexus_proto::level::LogLevel;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{borrow::Cow, sync::Arc};
@@ -34,7 +35,7 @@ pub struct Progress {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogMessage {
     /// How urgent it is.
-    pub level: Level,
+    pub level: LogLevel,
     /// Who logs it; may be empty.
     pub logger: String,
     /// Any JSON, verbatim.
@@ -94,7 +95,7 @@ impl Connection {
         let Ok(read) = serde_json::from_slice::<Params<'_>>(params) else {
             return self.odd();
         };
-        let Some(level) = Level::parse(&read.level) else {
+        let Some(level) = read.level.parse::<LogLevel>().ok() else {
             return self.odd();
         };
         let message = LogMessage {
@@ -110,7 +111,7 @@ impl Connection {
 
     /// The calls that a log message may be about. Nothing in it tells which call that is, so it is told
     /// to nobody where calls of more than one agent are under way, or were given up a moment ago.
-    fn listeners(&self, level: Level) -> Vec<mpsc::Sender<CallEvent>> {
+    fn listeners(&self, level: LogLevel) -> Vec<mpsc::Sender<CallEvent>> {
         let mut table = self.table.lock();
         table.ghosts.retain(|_, (_, since)| since.elapsed() < GHOST);
         let mut calls = table

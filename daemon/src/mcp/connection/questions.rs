@@ -196,7 +196,7 @@ impl Connection {
         }
         let refuse = |code, message: &str| {
             let error = RpcError::new(code, message);
-            self.send(outgoing::error_response(&id, &error));
+            self.respond(outgoing::error_response(&id, &error));
         };
         if !AGENTS_QUESTIONS.contains(&method.as_str()) {
             return refuse(-32601, "Method not found");

@@ -81,7 +81,7 @@ impl Connection {
 
     /// The server knows nothing of what it was told before.
     fn renewed(self: &Arc<Self>) {
-        let level = *self.level.lock();
+        let level = self.level.lock().told;
         if let Some(level) = level {
             self.tell_level(level);
         }

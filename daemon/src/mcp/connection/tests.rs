@@ -266,6 +266,8 @@ fn call_of(connection: &Arc<Connection>, agent: &Arc<Agent>) -> Waiting {
         agent: Arc::clone(agent),
         events: None,
         log_level: None,
+        repeatable: false,
+        headers: Vec::new(),
     };
     let ask = Ask {
         method: "tools/call",
@@ -346,11 +348,13 @@ async fn a_server_logs_as_much_as_whoever_wants_most() {
             ..Offers::default()
         },
     });
-    connection.set_level(Level::Error);
+    connection.set_level(LogLevel::Error);
     let behalf = OnBehalf {
         agent: Arc::default(),
         events: None,
-        log_level: Some(Level::Debug),
+        log_level: Some(LogLevel::Debug),
+        repeatable: false,
+        headers: Vec::new(),
     };
     let ask = Ask {
         method: "tools/call",
