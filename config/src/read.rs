@@ -1,12 +1,13 @@
 //! From a tree to the model. Pure.
 
 mod fields;
+mod http;
 mod server;
 
 use crate::{
     diagnosis::Diagnosis,
     keys,
-    model::{Server, Settings},
+    model::{Origin, Server, Settings},
     nearest::nearest,
     node::{Entry, Node, Span, Value},
     source::Source,
@@ -204,8 +205,19 @@ impl Reader<'_> {
                     let threads = fields.count(entry, 1..=256);
                     self.document.settings.threads = threads.and_then(|n| u16::try_from(n).ok());
                 }
+                "headers" => {
+                    let headers = fields.settings(entry).into_iter();
+                    let headers = headers.map(|(name, setting)| {
+                        let origin = Origin {
+                            source: Arc::clone(self.source),
+                            span: entry.key_span.clone(),
+                        };
+                        (name, setting, origin)
+                    });
+                    self.document.settings.headers = headers.collect();
+                }
                 _ => {
-                    let near = nearest(&entry.key, ["log", "threads"]);
+                    let near = nearest(&entry.key, ["log", "threads", "headers"]);
                     let text = near.map_or(String::new(), |near| format!("did you mean {near:?}?"));
                     let message = format!("unknown key {:?} under \"daemon\"", entry.key);
                     self.tell(

@@ -299,8 +299,11 @@ impl ServerConfig {
         let args = self.args.iter().zip(before);
         let args = args.filter(|(arg, before)| mask::hides_argument(before, arg));
         let all = env.map(|(_, value)| value).chain(args.map(|(arg, _)| arg));
+        let shown = self.http.iter().flat_map(HttpSpec::secrets);
+        let all = all.map(String::as_str).chain(shown);
         // What is short may be anything.
-        all.filter(|value| value.len() >= 8).cloned().collect()
+        let all = all.filter(|value| value.len() >= 8);
+        all.map(str::to_owned).collect()
     }
 
     /// Where it is configured, for people.

@@ -89,7 +89,7 @@ impl Client {
             inner,
             base: base_headers(spec),
             to: spec.url.clone(),
-            uri: spec.url.to_uri().unwrap_or_default(),
+            uri: spec.url.to_url().parse().unwrap_or_default(),
         })
     }
 
@@ -119,7 +119,10 @@ impl Client {
             *request.method_mut() = method.clone();
             *request.uri_mut() = match to == &self.to {
                 true => self.uri.clone(),
-                false => to.to_uri().map_err(|error| never(error.to_string()))?,
+                false => {
+                    let uri = to.to_url().parse();
+                    uri.map_err(|error: http::uri::InvalidUri| never(error.to_string()))?
+                }
             };
             *request.headers_mut() = headers.clone();
             taken.store(body.is_empty(), Ordering::Relaxed);

@@ -136,7 +136,7 @@ impl Site {
 
     /// Whether the server may be one that speaks in the old way only.
     pub(super) fn may_be_old(&self) -> bool {
-        self.spec.kind == Kind::Auto && !self.is_introduced()
+        self.spec.kind == Kind::Any && !self.is_introduced()
     }
 
     pub(super) fn is_introduced(&self) -> bool {
