@@ -307,7 +307,7 @@ pub fn not_reached() -> Remedy {
 pub fn not_let_in() -> Remedy {
     Remedy::default()
         .cause("it wants a token, and has got none or one that it does not accept")
-        .fix("give it one: \"bearer_token\": \"${TOKEN}\", or a header of its own in \"headers\"")
+        .fix("\"bearer_token\": \"${TOKEN}\" shows what the variable TOKEN holds")
         .fix("or have each agent show its own: \"forward_auth\": true")
 }
 

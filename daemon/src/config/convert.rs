@@ -110,8 +110,7 @@ fn spec(written: &Http, remote: Remote, everywhere: &[(String, Secret)]) -> Http
         forward_auth: written.forward_auth,
         tls: TlsSpec {
             ca: remote.ca,
-            cert: remote.cert,
-            key: remote.key,
+            own: remote.cert.zip(remote.key),
             min_version: written.tls.min_version,
             verify: written.tls.unverified.is_none(),
         },

@@ -1,7 +1,6 @@
 //! What happens between Nexus and servers that are reached over HTTP, against real sockets.
 
 mod credentials;
-mod everything;
 mod mock;
 mod old;
 mod stress;

@@ -183,8 +183,8 @@ impl Site {
         let hint = if self.spec.forward_auth {
             "show a token that is good for it: `authorization` in the metadata of the call"
         } else {
-            "set its \"headers\" in the config, for example {\"Authorization\": \"Bearer …\"}, then \
-             `nexusctl restart` it"
+            "give it a \"bearer_token\" in the config, or what it wants in \"headers\"; `nexusctl restart` tries \
+             it again"
         };
         let failure = Failure::new(Reason::NeedsAuth, message);
         self.give_up(failure.with(|details| details.hint = Some(hint.to_owned())))

@@ -38,10 +38,8 @@ pub struct HttpSpec {
 pub struct TlsSpec {
     /// Certificates to trust besides those that the system trusts: a file in PEM.
     pub ca: Option<PathBuf>,
-    /// Our own certificate: a file in PEM.
-    pub cert: Option<PathBuf>,
-    /// The key that belongs to it: a file in PEM.
-    pub key: Option<PathBuf>,
+    /// Our own certificate and the key that belongs to it: files in PEM.
+    pub own: Option<(PathBuf, PathBuf)>,
     /// The oldest version that is spoken.
     pub min_version: TlsVersion,
     /// Whether it matters who answers.
@@ -52,8 +50,7 @@ impl Default for TlsSpec {
     fn default() -> Self {
         Self {
             ca: None,
-            cert: None,
-            key: None,
+            own: None,
             min_version: TlsVersion::default(),
             verify: true,
         }

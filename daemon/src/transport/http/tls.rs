@@ -26,9 +26,6 @@ pub(super) enum TlsError {
         /// What is wrong with it.
         why: String,
     },
-    /// One of two files that belong together is missing.
-    #[error("a client certificate needs both \"cert\" and \"key\"")]
-    Half,
     /// The parts do not fit together.
     #[error("the TLS settings cannot be used: {0}")]
     Rustls(#[from] rustls::Error),
@@ -63,15 +60,14 @@ pub(super) fn config(spec: &TlsSpec) -> Result<ClientConfig, TlsError> {
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(Anybody(provider)))
     };
-    let mut config = match (&spec.cert, &spec.key) {
-        (None, None) => builder.with_no_client_auth(),
-        (Some(cert), Some(key)) => {
+    let mut config = match &spec.own {
+        None => builder.with_no_client_auth(),
+        Some((cert, key)) => {
             let chain = certificates("the certificate", cert)?;
             let key =
                 PrivateKeyDer::from_pem_file(key).map_err(|error| wrong("the key", key, &error))?;
             builder.with_client_auth_cert(chain, key)?
         }
-        _ => return Err(TlsError::Half),
     };
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)

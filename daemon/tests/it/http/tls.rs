@@ -150,12 +150,12 @@ async fn files_that_cannot_be_used_are_named() {
     let mock = server(authority.config("localhost", false, false)).await;
     let message = refusal(&mock, json!({"tls": {"ca": "/nowhere/ca.pem"}})).await;
     assert!(message.contains("/nowhere/ca.pem"), "{message}");
-    let message = refusal(
-        &mock,
-        json!({"tls": {"cert": authority.file("client.pem")}}),
-    )
-    .await;
-    assert!(message.contains("both"), "{message}");
+    let cert = authority.file("client.pem");
+    let message = refusal(&mock, json!({"tls": {"cert": cert, "key": cert}})).await;
+    assert!(
+        message.contains("the key") && message.contains("client.pem"),
+        "{message}"
+    );
 }
 
 /// One connection carries them all, and a call that is taken back costs the others nothing.
