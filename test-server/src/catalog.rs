@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use crate::conformance;
 use crate::definitions;
 use crate::options::Options;
 use crate::reply::{Outcome, RpcError};
@@ -37,6 +38,7 @@ pub(crate) struct Catalog {
     page_size: usize,
     extra_tool: AtomicBool,
     interactive: bool,
+    conformance: bool,
     /// How many entries the tool `grow` has added to each list.
     grown: [AtomicU32; 4],
 }
@@ -60,6 +62,9 @@ impl Catalog {
             .map(Cow::Borrowed);
         let generated =
             (1..=options.tools).map(|number| Cow::Owned(definitions::generated_tool(number)));
+        let fixtures = conformance::tools()
+            .filter(|_| options.conformance)
+            .map(Cow::Owned);
         Catalog {
             tools: definitions::TOOLS
                 .into_iter()
@@ -67,6 +72,7 @@ impl Catalog {
                 .chain(env)
                 .chain(state)
                 .chain(interactive)
+                .chain(fixtures)
                 .chain(generated)
                 .collect(),
             generated: options.tools,
@@ -75,6 +81,7 @@ impl Catalog {
             page_size: options.page_size.map_or(usize::MAX, |size| size as usize),
             extra_tool: AtomicBool::new(false),
             interactive: options.interactive,
+            conformance: options.conformance,
             grown: Default::default(),
         }
     }
@@ -108,6 +115,16 @@ impl Catalog {
         self.interactive
     }
 
+    /// Whether it has what the conformance suite expects.
+    pub(crate) fn has_fixtures(&self) -> bool {
+        self.conformance
+    }
+
+    /// Whether there is a tool that can have its lists change.
+    pub(crate) fn can_grow(&self) -> bool {
+        self.interactive || self.conformance
+    }
+
     pub(crate) fn has_env_tool(&self) -> bool {
         self.env_tool
     }
@@ -134,6 +151,10 @@ impl Catalog {
             .map(|number| definitions::grown_entry(list, number))
             .collect();
         let grown = grown.iter().map(String::as_str);
+        let fixtures = |all: &'static [&'static str]| {
+            let count = if self.conformance { all.len() } else { 0 };
+            all.iter().copied().take(count)
+        };
         match list {
             List::Tools => {
                 let tools = self.tools.iter().map(AsRef::as_ref);
@@ -141,11 +162,27 @@ impl Catalog {
             }
             List::Resources => self.page(
                 list,
-                definitions::RESOURCES.into_iter().chain(grown),
+                definitions::RESOURCES
+                    .into_iter()
+                    .chain(fixtures(&conformance::RESOURCES))
+                    .chain(grown),
                 cursor,
             ),
-            List::Templates => self.page(list, definitions::RESOURCE_TEMPLATES.into_iter(), cursor),
-            List::Prompts => self.page(list, definitions::PROMPTS.into_iter().chain(grown), cursor),
+            List::Templates => self.page(
+                list,
+                definitions::RESOURCE_TEMPLATES
+                    .into_iter()
+                    .chain(fixtures(&conformance::RESOURCE_TEMPLATES)),
+                cursor,
+            ),
+            List::Prompts => self.page(
+                list,
+                definitions::PROMPTS
+                    .into_iter()
+                    .chain(fixtures(&conformance::PROMPTS))
+                    .chain(grown),
+                cursor,
+            ),
         }
     }
 

@@ -89,6 +89,7 @@ impl tools_server::Tools for Tools {
             name: &name,
             arguments,
             deadline,
+            round: None,
             events: None,
             log_level: None,
         };
@@ -121,6 +122,7 @@ impl tools_server::Tools for Tools {
                 name: &name,
                 arguments,
                 deadline,
+                round: None,
                 events: None,
                 log_level,
             };

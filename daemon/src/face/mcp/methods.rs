@@ -15,7 +15,7 @@ use crate::{
     agent::Answers,
     mcp::{connection::CallEvent, envelope::RpcError, lists::Kind, outgoing, revision::Revision},
     pool::key::Caller,
-    router::{Call, Complete, GetPrompt, Read, Reference},
+    router::{Call, Complete, GetPrompt, Read, Reference, Round},
 };
 use bytes::Bytes;
 use nexus_proto::level::LogLevel;
@@ -40,7 +40,7 @@ pub(super) struct Asked<'a> {
 pub(super) async fn answer(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
     let modern = asked.dialect.is_modern();
     match asked.method {
-        "initialize" => initialize(asked),
+        "initialize" if !modern => initialize(asked),
         "ping" if !modern => Ok(answer::nothing(asked.dialect)),
         "server/discover" => discover(asked),
         "tools/list" => Ok(list(asked, Kind::Tools).await),
@@ -189,6 +189,7 @@ pub(super) struct Request {
     dialect: Dialect,
     progress_token: Option<Box<RawValue>>,
     log_level: Option<LogLevel>,
+    round: Option<Round>,
 }
 
 enum What {
@@ -211,7 +212,18 @@ impl Request {
             "prompts/get" => What::Prompt(name()?, arguments()),
             _ => What::Read(required(params.uri.as_deref(), "uri")?.to_owned()),
         };
+        let text = |raw: &str| Bytes::copy_from_slice(raw.as_bytes());
+        let round = || Round {
+            responses: params
+                .input_responses
+                .map_or_else(Bytes::new, |raw| text(raw.get())),
+            state: params
+                .request_state
+                .as_deref()
+                .map_or_else(Bytes::new, |state| text(&json!(state).to_string())),
+        };
         Ok(Self {
+            round: asked.dialect.is_modern().then(round),
             client: Arc::clone(asked.client),
             what,
             dialect: asked.dialect,
@@ -246,6 +258,7 @@ impl Request {
                     server: &server,
                     uri,
                     deadline: None,
+                    round: self.round.clone(),
                 };
                 client.router().read(read).await.map(|(result, _)| result)
             }
@@ -256,6 +269,7 @@ impl Request {
                     name: &name,
                     arguments: arguments.clone(),
                     deadline: None,
+                    round: self.round.clone(),
                 };
                 client.router().prompt(get).await
             }
@@ -281,6 +295,7 @@ impl Request {
             deadline: None,
             events: None,
             log_level: self.log_level,
+            round: self.round.clone(),
         };
         let router = self.client.router();
         if self.progress_token.is_none() && self.log_level.is_none() {

@@ -102,8 +102,7 @@ pub(super) fn dialect(
     initialized: bool,
 ) -> Result<Dialect, RpcError> {
     let only_modern = matches!(method, "server/discover" | "subscriptions/listen");
-    let marked = meta.version.is_some() || meta.capabilities.is_some();
-    if method == "initialize" || (!only_modern && !marked) {
+    if !only_modern && !is_marked(method, meta) {
         // A ping is answered at any time.
         if initialized || matches!(method, "initialize" | "ping") {
             return Ok(Dialect::Legacy);
@@ -141,6 +140,15 @@ pub(super) fn dialect(
     })
 }
 
+/// Whether a request says that it is of the modern era. There is no greeting in it, and whoever asks for one is told
+/// so; who only hints at what it can do is greeted.
+fn is_marked(method: &str, meta: &Meta<'_>) -> bool {
+    match method {
+        "initialize" => meta.version.as_deref() == Some(Revision::MODERN.as_str()),
+        _ => meta.version.is_some() || meta.capabilities.is_some(),
+    }
+}
+
 /// What a request says of itself, for doors whose headers say it too.
 #[derive(Debug)]
 pub struct Says {
@@ -165,7 +173,7 @@ impl Says {
         };
         Ok(Self {
             version: read.meta.version.as_deref().map(str::to_owned),
-            is_modern: read.meta.version.is_some() || read.meta.capabilities.is_some(),
+            is_modern: is_marked(method, &read.meta),
             fault: dialect(method, &read.meta, false).err(),
             addressee: addressee.map(Cow::into_owned),
         })
@@ -205,7 +213,9 @@ mod tests {
         assert_eq!(decide("tools/list", "", true), Ok(Dialect::Legacy));
         assert!(decide("tools/list", MODERN, true).unwrap().is_modern());
         assert!(decide("tools/list", MODERN, false).unwrap().is_modern());
-        assert_eq!(decide("initialize", MODERN, false), Ok(Dialect::Legacy));
+        assert!(decide("initialize", MODERN, false).unwrap().is_modern());
+        let older = MODERN.replace("2026-07-28", "2025-11-25");
+        assert_eq!(decide("initialize", &older, false), Ok(Dialect::Legacy));
         assert_eq!(decide("ping", "{}", false), Ok(Dialect::Legacy));
     }
 
