@@ -69,10 +69,10 @@ until_says() {
 run_suite() {
   local revision=$1 to=$2 base=$3 path=$4 token=${5:-} url
   rm -rf "$to" && mkdir -p "$to"
-  "$node" scripts/conformance/forward.mjs "$base" "$to/record.jsonl" "$token" >"$to/forward" < <(exec sleep 600) &
+  "$node" scripts/conformance/forward.mjs "$base" "$to/record.jsonl" "$token" >"$to/forward" </dev/null &
   local forward=$!
   started+=("$forward")
-  url=$(until_says '^\(http:.*\)' "$to/forward") || fail "nothing listens in front of $base"
+  url=$(until_says '\(http:.*\)' "$to/forward") || fail "nothing listens in front of $base"
   # What it exits with depends on what counts as passed: that is for the comparison to say.
   (cd "$to" && timeout 120 "$node" "$package/dist/index.js" server --url "$url$path" --requirements "$revision" \
     -o "$to/results" >"$to/log" 2>&1)
@@ -81,7 +81,7 @@ run_suite() {
 
 # One for each way: its lists grow as the suite wants them to.
 for way in direct remote; do
-  "$bin/nexus-test-server" --conformance --http 0 2>"$home/$way.log" &
+  "$bin/nexus-test-server" --conformance --http 0 >"$home/$way.log" 2>&1 </dev/null &
   started+=($!)
   address=$(until_says 'listening on \(http:.*\)/mcp' "$home/$way.log") || fail "the test server does not listen"
   declare "$way=$address"
@@ -93,7 +93,7 @@ cat >"$XDG_CONFIG_HOME/nexus/mcp.json" <<JSON
   "http": {"type": "http", "url": "$remote/mcp"}
 }}
 JSON
-"$bin/nexusd" --http 127.0.0.1:0 --log warn 2>"$home/daemon" &
+"$bin/nexusd" --http 127.0.0.1:0 --log warn >"$home/daemon" 2>&1 </dev/null &
 started+=($!)
 for _ in {1..200}; do
   door=$("$bin/nexusctl" http --json 2>/dev/null) && break

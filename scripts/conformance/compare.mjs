@@ -42,10 +42,13 @@ function said(line) {
   const texts = answered.startsWith('{') ? [answered] : answered.match(/(?<=^data: ?)\{.*$/gm) ?? [];
   return texts.map((text) => {
     const message = JSON.parse(text);
-    if (message.error) return { error: message.error.code };
+    // What a server makes of a lost session is its own affair.
+    const code = message.error?.code;
+    if (message.error) return { error: code > -32020 && code <= -32000 && code !== -32002 ? 'own' : code };
     const body = message.result ?? message.params ?? {};
-    const { _meta, ttlMs, cacheScope, requestState, logger, ...rest } = body;
-    if (requestState !== undefined) rest.requestState = 'some';
+    const { _meta, ttlMs, cacheScope, requestState, ...others } = body;
+    if (requestState !== undefined) others.requestState = 'some';
+    const rest = Object.fromEntries(Object.entries(others).sort(([a], [b]) => (a < b ? -1 : 1)));
     return message.result ? { result: rest } : { method: message.method, params: rest };
   });
 }
@@ -67,6 +70,15 @@ function answers(folder) {
     all.set(key, [...(all.get(key) ?? []), answer]);
   }
   return all;
+}
+
+// Where two answers part.
+function parted(one, other) {
+  let at = 0;
+  while (at < one.length && one[at] === other[at]) at += 1;
+  const from = Math.max(0, at - 100);
+  const cut = (text) => `${from > 0 ? '…' : ''}${text.slice(from, at + 300)}`;
+  return `\n  directly: ${cut(one)}\n  through:  ${cut(other)}`;
 }
 
 const faults = [];
@@ -98,7 +110,7 @@ for (const [asked, all] of answers(direct)) {
   const now = heard.get(asked) ?? [];
   all.forEach((answer, index) => {
     if (now[index] === answer) same += 1;
-    else faults.push(`${asked}\n  directly: ${answer}\n  through:  ${now[index] ?? 'nothing'}`);
+    else faults.push(`${asked}${parted(answer, now[index] ?? 'nothing')}`);
   });
 }
 

@@ -8,9 +8,6 @@ import http from 'node:http';
 const [target, record, token] = process.argv.slice(2);
 const { hostname, port } = new URL(target);
 
-// It ends with whoever started it.
-process.stdin.resume().on('end', () => process.exit(0));
-
 const server = http.createServer((request, response) => {
   const headers = { ...request.headers };
   if (token) headers.authorization = `Bearer ${token}`;

@@ -66,13 +66,11 @@ impl Catalog {
             .filter(|_| options.conformance)
             .map(Cow::Owned);
         Catalog {
-            tools: definitions::TOOLS
-                .into_iter()
-                .map(hints)
+            tools: fixtures
+                .chain(definitions::TOOLS.into_iter().map(hints))
                 .chain(env)
                 .chain(state)
                 .chain(interactive)
-                .chain(fixtures)
                 .chain(generated)
                 .collect(),
             generated: options.tools,
