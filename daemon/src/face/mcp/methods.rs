@@ -6,7 +6,8 @@ use super::{
     lists,
     message::Out,
     params::{
-        Dialect, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Params, error, level, supported,
+        Dialect, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Params, check_responses, error,
+        level, supported,
     },
     rounds, subscribe,
     view::View,
@@ -47,16 +48,19 @@ pub(super) async fn answer(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
         "resources/list" => Ok(list(asked, Kind::Resources).await),
         "resources/templates/list" => Ok(list(asked, Kind::Templates).await),
         "prompts/list" => Ok(list(asked, Kind::Prompts).await),
-        "tools/call" | "resources/read" | "prompts/get" => match asked.dialect {
-            Dialect::Modern { answers, .. } if answers != Answers::NONE => {
-                rounds::answer(asked, answers).await
+        "tools/call" | "resources/read" | "prompts/get" => {
+            check_responses(asked.params.input_responses)?;
+            match asked.dialect {
+                Dialect::Modern { answers, .. } if answers != Answers::NONE => {
+                    rounds::answer(asked, answers).await
+                }
+                _ => {
+                    Request::new(asked)?
+                        .run(asked.client.caller(), asked.out)
+                        .await
+                }
             }
-            _ => {
-                Request::new(asked)?
-                    .run(asked.client.caller(), asked.out)
-                    .await
-            }
-        },
+        }
         "completion/complete" => complete(asked).await,
         "logging/setLevel" if !modern => {
             let name = required(asked.params.level.as_deref(), "level")?;

@@ -7,7 +7,7 @@ use crate::{
 use nexus_proto::level::LogLevel;
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 pub(super) const INVALID_REQUEST: i64 = -32600;
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
@@ -73,6 +73,20 @@ pub(super) fn read(params: &[u8]) -> Result<Params<'_>, RpcError> {
         return Err(error(INVALID_PARAMS, "params must be an object"));
     }
     serde_json::from_slice(params).map_err(|wrong| error(INVALID_PARAMS, wrong.to_string()))
+}
+
+/// Refuses answers that are none, whatever was asked: no server has to cope with them.
+pub(super) fn check_responses(responses: Option<&RawValue>) -> Result<(), RpcError> {
+    let Some(responses) = responses else {
+        return Ok(());
+    };
+    let wrong = |what: &str| error(INVALID_PARAMS, format!("{what} must be an object"));
+    let all: HashMap<Cow<'_, str>, &RawValue> =
+        serde_json::from_str(responses.get()).map_err(|_| wrong("inputResponses"))?;
+    match all.iter().find(|(_, raw)| !raw.get().starts_with('{')) {
+        Some((key, _)) => Err(wrong(&format!("inputResponses.{key}"))),
+        None => Ok(()),
+    }
 }
 
 /// The era that a request is asked in.
@@ -217,6 +231,21 @@ mod tests {
         let older = MODERN.replace("2026-07-28", "2025-11-25");
         assert_eq!(decide("initialize", &older, false), Ok(Dialect::Legacy));
         assert_eq!(decide("ping", "{}", false), Ok(Dialect::Legacy));
+    }
+
+    #[test]
+    fn answers_are_objects() {
+        let code = |text: &str| {
+            let params = read(text.as_bytes()).map_err(|error| error.code)?;
+            check_responses(params.input_responses).map_err(|error| error.code)
+        };
+        assert_eq!(code("{}"), Ok(()));
+        assert_eq!(code(r#"{"inputResponses":null}"#), Ok(()));
+        assert_eq!(code(r#"{"inputResponses":{"a":{}, "b": {"x":1}}}"#), Ok(()));
+        for wrong in ["1", "[]", r#"{"a":1}"#, r#"{"a":{},"b":null}"#] {
+            let text = format!(r#"{{"inputResponses":{wrong}}}"#);
+            assert_eq!(code(&text), Err(INVALID_PARAMS), "{wrong}");
+        }
     }
 
     #[test]
