@@ -118,7 +118,7 @@ pub const FOREIGN: &[&str] = &[
 
 /// What the whole of our own files may have besides servers.
 pub const TOP: &[Key] = keys! {
-    "daemon" []: "map" => "settings of the daemon: `log`, `threads` (the command line wins), and `headers`, which go to every `url`";
+    "daemon" []: "map" => "settings of the daemon: `log`, `threads`, `http` (a loopback address; the command line wins), and `headers`, which go to every `url`";
     "policy" []: "map" => "kept for what agents may do; not used in this version";
 };
 

@@ -205,6 +205,7 @@ impl Reader<'_> {
                     let threads = fields.count(entry, 1..=256);
                     self.document.settings.threads = threads.and_then(|n| u16::try_from(n).ok());
                 }
+                "http" => self.document.settings.http = fields.address(entry),
                 "headers" => {
                     let headers = fields.settings(entry).into_iter();
                     let headers = headers.map(|(name, setting)| {
@@ -217,7 +218,7 @@ impl Reader<'_> {
                     self.document.settings.headers = headers.collect();
                 }
                 _ => {
-                    let near = nearest(&entry.key, ["log", "threads", "headers"]);
+                    let near = nearest(&entry.key, ["log", "threads", "http", "headers"]);
                     let text = near.map_or(String::new(), |near| format!("did you mean {near:?}?"));
                     let message = format!("unknown key {:?} under \"daemon\"", entry.key);
                     self.tell(

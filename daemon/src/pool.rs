@@ -6,10 +6,12 @@ pub mod key;
 mod member;
 mod server;
 pub mod shelf;
+mod sight;
 pub mod timings;
 
 pub use member::{Admission, Member};
 pub use server::{Keeper, Listener, Server};
+pub use sight::Sight;
 
 use crate::{
     config::{Config, ServerConfig},
@@ -94,23 +96,8 @@ impl Pool {
     /// The server of that name or slug, or an error that names the nearest.
     pub fn get(&self, name: &str) -> Result<Arc<Server>, Failure> {
         check_length(name)?;
-        self.find(name).ok_or_else(|| {
-            let servers = self.servers();
-            let near = nearest(name, servers.keys().map(String::as_str));
-            Failure::new(
-                Reason::ServerNotFound,
-                format!("there is no server {name:?}"),
-            )
-            .with(|details| {
-                details.suggestion = near.map(str::to_owned);
-                details.hint = Some(if servers.is_empty() {
-                    "no servers are configured".to_owned()
-                } else {
-                    let names: Vec<&str> = servers.keys().map(String::as_str).take(20).collect();
-                    format!("the servers are: {}", names.join(", "))
-                });
-            })
-        })
+        self.find(name)
+            .ok_or_else(|| no_such_server(name, self.servers().keys()))
     }
 
     /// Makes the pool what the config says. Servers that it leaves as they were go on.
@@ -216,4 +203,21 @@ pub fn check_length(name: &str) -> Result<(), Failure> {
     }
     let message = format!("no name is longer than {MAX_NAME} bytes");
     Err(Failure::new(Reason::InvalidRequest, message))
+}
+
+/// There is none of that name; these there are.
+pub fn no_such_server<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Failure {
+    let known: Vec<&str> = known.map(String::as_str).collect();
+    let near = nearest(name, known.iter().copied());
+    let message = format!("there is no server {name:?}");
+    Failure::new(Reason::ServerNotFound, message).with(|details| {
+        details.suggestion = near.map(str::to_owned);
+        details.hint = Some(match &*known {
+            [] => "no servers are configured".to_owned(),
+            known => {
+                let first = &known[..known.len().min(20)];
+                format!("the servers are: {}", first.join(", "))
+            }
+        });
+    })
 }
