@@ -14,7 +14,7 @@ pub(crate) use offers::{
     Asking, Complete, Completing, Prompt, Prompts, Read, Resources, SetLogLevel, Subscribe,
 };
 pub(crate) use service::Service;
-use std::{path::PathBuf, time::Duration};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 /// See, call and steer the MCP servers that nexusd runs.
 #[derive(Debug, Parser)]
@@ -43,6 +43,37 @@ pub(crate) struct Cli {
     pub(crate) json: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// `nexusctl mcp` alone.
+#[derive(Debug, Parser)]
+#[command(name = "nexusctl")]
+struct Bridge {
+    #[command(flatten)]
+    global: Global,
+    #[command(flatten)]
+    args: Mcp,
+}
+
+impl Cli {
+    /// What was typed; whoever typed something wrong is told, and that is the end.
+    ///
+    /// There may be dozens of bridges: they are read by themselves, because building all commands touches half
+    /// of the program, and what is touched is in memory.
+    pub(crate) fn read() -> Self {
+        let mut typed: Vec<OsString> = std::env::args_os().collect();
+        if typed.get(1).is_some_and(|word| word == "mcp") {
+            typed.remove(1);
+            if let Ok(Bridge { global, args }) = Bridge::try_parse_from(typed) {
+                return Self {
+                    global,
+                    json: false,
+                    command: Command::Mcp(args),
+                };
+            }
+        }
+        Self::parse()
+    }
 }
 
 #[derive(Debug, Args)]
