@@ -46,7 +46,10 @@ const PURE: &[&str] = &[
     "transport/lines.rs",
     "face/sniff.rs",
     "catalog/schema.rs",
-    "catalog/search.rs",
+    "catalog/search/document.rs",
+    "catalog/search/index.rs",
+    "catalog/search/rank.rs",
+    "catalog/search/words.rs",
     "nearest.rs",
 ];
 
