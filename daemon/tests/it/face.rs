@@ -14,10 +14,10 @@ use tokio::{
     time::timeout,
 };
 
-const ERAS: [&str; 2] = ["legacy", "modern"];
+pub(crate) const ERAS: [&str; 2] = ["legacy", "modern"];
 
 /// An MCP client that answers what it is asked with its name.
-struct Mcp {
+pub(crate) struct Mcp {
     lines: Lines<BufReader<OwnedReadHalf>>,
     to: OwnedWriteHalf,
     is_modern: bool,
@@ -27,7 +27,12 @@ struct Mcp {
 }
 
 impl Mcp {
-    async fn connect(daemon: &Daemon, era: &str, name: &'static str, hello: Value) -> Self {
+    pub(crate) async fn connect(
+        daemon: &Daemon,
+        era: &str,
+        name: &'static str,
+        hello: Value,
+    ) -> Self {
         let stream = UnixStream::connect(daemon.home.socket()).await.unwrap();
         let (from, to) = stream.into_split();
         let mut client = Self {
@@ -58,12 +63,12 @@ impl Mcp {
         self.to.write_all(line.as_bytes()).await.unwrap();
     }
 
-    async fn notify(&mut self, method: &str, params: Value) {
+    pub(crate) async fn notify(&mut self, method: &str, params: Value) {
         self.send(json!({"jsonrpc": "2.0", "method": method, "params": params}))
             .await;
     }
 
-    async fn begin(&mut self, method: &str, mut params: Value) -> u64 {
+    pub(crate) async fn begin(&mut self, method: &str, mut params: Value) -> u64 {
         self.last += 1;
         if self.is_modern {
             let meta = &mut params["_meta"];
@@ -127,7 +132,7 @@ impl Mcp {
         }
     }
 
-    async fn request(&mut self, method: &str, params: Value) -> Result<Value, Value> {
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         let mut more = params.clone();
         loop {
             let id = self.begin(method, more).await;
@@ -151,18 +156,18 @@ impl Mcp {
         }
     }
 
-    async fn call(&mut self, tool: &str, arguments: Value) -> Result<Value, Value> {
+    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Result<Value, Value> {
         self.request("tools/call", json!({"name": tool, "arguments": arguments}))
             .await
     }
 
-    async fn text(&mut self, tool: &str, arguments: Value) -> String {
+    pub(crate) async fn text(&mut self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments).await.unwrap();
         result["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
     /// Waits for news of this kind.
-    async fn news(&mut self, method: &str) -> Value {
+    pub(crate) async fn news(&mut self, method: &str) -> Value {
         if let Some(at) = self.news.iter().position(|news| news["method"] == method) {
             return self.news.remove(at).unwrap()["params"].clone();
         }
@@ -177,12 +182,12 @@ impl Mcp {
     }
 }
 
-fn interactive(server: &str) -> Daemon {
+pub(crate) fn interactive(server: &str) -> Daemon {
     start_with(&["--era", server, "--interactive"])
 }
 
 /// Every pair of eras.
-fn pairs() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub(crate) fn pairs() -> impl Iterator<Item = (&'static str, &'static str)> {
     ERAS.into_iter()
         .flat_map(|client| ERAS.map(|server| (client, server)))
 }

@@ -19,6 +19,9 @@ mod processes;
 mod records;
 mod reload;
 mod rmcp;
+mod search;
+#[path = "../search/corpus.rs"]
+mod search_corpus;
 mod subscriptions;
 mod support;
 mod wire;

@@ -104,8 +104,8 @@ const ENDS: [&str; 8] = [
     "Opens a ticket if somebody has to look at it",
 ];
 
-/// So many tools of no particular use, fifty to a server.
-pub(crate) fn filler(count: usize) -> Servers {
+/// So many tools of no particular use, and so many to a server.
+pub(crate) fn filler(count: usize, of_each: usize) -> Servers {
     let tool = |n: usize| {
         let (verb, noun) = (VERBS[n % 20], NOUNS[n / 20 % 25]);
         let kind = KINDS[n / 500 % 20];
@@ -118,7 +118,7 @@ pub(crate) fn filler(count: usize) -> Servers {
         )
     };
     let all: Vec<_> = (0..count).map(tool).collect();
-    let servers = all.chunks(50).enumerate();
+    let servers = all.chunks(of_each).enumerate();
     servers
         .map(|(n, tools)| (format!("filler{n:03}"), tools.to_vec()))
         .collect()

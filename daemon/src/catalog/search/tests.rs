@@ -65,7 +65,7 @@ fn tool(name: &str, description: &str) -> Value {
 fn the_right_tool_comes_first_among_ten_thousand() {
     let mut servers = corpus::known();
     let known: usize = servers.iter().map(|(_, tools)| tools.len()).sum();
-    servers.extend(corpus::filler(10_000 - known));
+    servers.extend(corpus::filler(10_000 - known, 50));
     let library = Library::new(servers);
     let queries = corpus::queries();
     assert!(queries.len() >= 30, "{}", queries.len());

@@ -14,7 +14,7 @@ use crate::{
         envelope::{self, EnvelopeError, Incoming, RpcError},
         outgoing,
     },
-    pool::{Pool, Sight, key::Caller},
+    pool::{Pool, Sight, ToolsMode, key::Caller},
     router::Router,
 };
 use bytes::Bytes;
@@ -71,6 +71,7 @@ impl Out {
 struct Hello {
     project: Option<PathBuf>,
     servers: Vec<String>,
+    tools: String,
 }
 
 /// A request under way.
@@ -300,7 +301,9 @@ impl Client {
         let project = hello.project.as_deref().and_then(folder);
         self.agent.note_project(&project);
         *self.project.write() = project;
-        *self.sight.write() = Arc::new(Sight::of(hello.servers));
+        // A newer bridge may know of more: what we do not is what it would be without.
+        let tools = ToolsMode::parse(&hello.tools).unwrap_or_default();
+        *self.sight.write() = Arc::new(Sight::of(hello.servers).with_tools(tools));
     }
 
     fn cancel(&self, params: &[u8]) {
