@@ -188,6 +188,7 @@ impl Loaded {
         self.diagnoses.extend(diagnoses);
         self.settings.log = settings.log.or(self.settings.log.take());
         self.settings.threads = settings.threads.or(self.settings.threads);
+        self.settings.http = settings.http.or(self.settings.http);
         for server in servers {
             match self
                 .servers

@@ -1,15 +1,27 @@
 //! Finding tools by words, and calling what was found.
 
 use crate::{
-    face::{Mcp, interactive, pairs},
+    mcp_client::{Door, ERAS, Mcp},
     search_corpus as corpus,
     support::{
-        Daemon, Home, PATIENCE, server_until, server_when, servers, test_server, test_server_with,
+        Daemon, Home, PATIENCE, server_until, server_when, servers, start_with, test_server,
+        test_server_with,
     },
 };
 use nexus_client::{Reason, ServerState};
 use serde_json::{Value, json};
 use std::fs;
+
+fn interactive(server: &str) -> Daemon {
+    start_with(&["--era", server, "--interactive"])
+}
+
+/// Every pair of eras, through every door.
+fn pairs() -> impl Iterator<Item = (Door, &'static str, &'static str)> {
+    let doors = [Door::Lines, Door::Http].into_iter();
+    let clients = doors.flat_map(|door| ERAS.map(|client| (door, client)));
+    clients.flat_map(|(door, client)| ERAS.map(|server| (door, client, server)))
+}
 
 /// A test server that has these tools besides its own.
 fn server_with(home: &Home, name: &str, tools: &[Value]) -> Value {
@@ -118,7 +130,7 @@ async fn nobody_finds_what_is_not_theirs() {
     let secret = server_with(&home, "secret", &[tool("launch", "Launches the rocket")]);
     home.configure(&servers(&[("secret", secret), ("own", test_server(&[]))]));
     let daemon = home.start();
-    for (client, _) in pairs().step_by(2) {
+    for client in ERAS {
         let hello = json!({"tools": "search", "servers": ["own"]});
         let mut ann = Mcp::connect(&daemon, client, "ann", hello).await;
         let mut bob = Mcp::connect(&daemon, client, "bob", json!({"tools": "search"})).await;
@@ -166,9 +178,9 @@ async fn each_finds_what_its_own_process_of_a_server_has() {
 
 #[tokio::test]
 async fn a_client_has_the_tools_that_its_mode_says() {
-    for (client, server) in pairs() {
+    for (door, client, server) in pairs() {
         let daemon = interactive(server);
-        let mut direct = Mcp::connect(&daemon, client, "a", json!({})).await;
+        let mut direct = Mcp::come_in(door, &daemon, client, "a", json!({})).await;
         let list = direct.request("tools/list", json!({})).await.unwrap();
         let all: Vec<_> = listed(&list).into_iter().map(str::to_owned).collect();
         assert!(all.contains(&"t__echo".to_owned()) && !all.contains(&"search".to_owned()));
@@ -178,12 +190,12 @@ async fn a_client_has_the_tools_that_its_mode_says() {
             .unwrap_err();
         assert_eq!(unknown["code"], -32602);
 
-        let mut both = Mcp::connect(&daemon, client, "b", json!({"tools": "both"})).await;
+        let mut both = Mcp::come_in(door, &daemon, client, "b", json!({"tools": "both"})).await;
         let list = both.request("tools/list", json!({})).await.unwrap();
         assert_eq!(listed(&list)[..2], ["search", "execute"]);
         assert_eq!(listed(&list)[2..], all);
 
-        let mut mcp = Mcp::connect(&daemon, client, "c", json!({"tools": "search"})).await;
+        let mut mcp = Mcp::come_in(door, &daemon, client, "c", json!({"tools": "search"})).await;
         let list = mcp.request("tools/list", json!({})).await.unwrap();
         assert_eq!(listed(&list), ["search", "execute"]);
         let found = mcp
@@ -216,9 +228,9 @@ async fn a_client_has_the_tools_that_its_mode_says() {
 
 #[tokio::test]
 async fn what_is_wrong_with_a_search_or_a_name_is_told_to_the_model() {
-    for (client, server) in pairs() {
+    for (door, client, server) in pairs() {
         let daemon = interactive(server);
-        let mut mcp = Mcp::connect(&daemon, client, "a", json!({"tools": "search"})).await;
+        let mut mcp = Mcp::come_in(door, &daemon, client, "a", json!({"tools": "search"})).await;
         for (tool, arguments, told) in [
             ("search", json!({}), "query"),
             ("search", json!({"query": 7}), "query"),
@@ -255,10 +267,10 @@ async fn what_is_wrong_with_a_search_or_a_name_is_told_to_the_model() {
 
 #[tokio::test]
 async fn an_executed_call_goes_the_way_of_any_other() {
-    for (client, server) in pairs() {
+    for (door, client, server) in pairs() {
         let daemon = interactive(server);
         let nexus = daemon.client().await;
-        let mut mcp = Mcp::connect(&daemon, client, "ann", json!({"tools": "search"})).await;
+        let mut mcp = Mcp::come_in(door, &daemon, client, "ann", json!({"tools": "search"})).await;
         // It is asked what the server asks.
         let ask = json!({"kind": "sampling", "text": "the time", "rounds": 2});
         let asked = execute(&mut mcp, "t__ask", ask).await.unwrap();
@@ -283,8 +295,7 @@ async fn an_executed_call_goes_the_way_of_any_other() {
             .begin("tools/call", json!({"name": "execute", "arguments": slow}))
             .await;
         server_until(&nexus, "t", |s| s.in_flight == 1).await;
-        mcp.notify("notifications/cancelled", json!({"requestId": id}))
-            .await;
+        mcp.cancel(id).await;
         server_until(&nexus, "t", |s| s.in_flight == 0).await;
     }
 }
@@ -299,7 +310,7 @@ async fn a_server_may_have_a_search_of_its_own() {
     let server = server_with(&home, "web", &own);
     home.configure(&servers(&[("web", server)]));
     let daemon = home.start();
-    for (client, _) in pairs().step_by(2) {
+    for client in ERAS {
         let hello = |tools: &str| json!({"servers": ["web"], "tools": tools});
         let mut direct = Mcp::connect(&daemon, client, "a", hello("direct")).await;
         assert_eq!(direct.text("search", json!({})).await, "search: no input");

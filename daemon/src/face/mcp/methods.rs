@@ -2,12 +2,12 @@
 
 use super::{
     answer, builtin,
-    client::{Client, Out},
+    client::Client,
     lists,
+    message::Out,
     params::{
         Dialect, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Params, error, level, supported,
     },
-    questions::Session,
     rounds, subscribe,
     view::View,
 };
@@ -103,10 +103,9 @@ fn initialize(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
     let declared = hello.capabilities.map_or("{}", RawValue::get);
     let answers = Answers::read(declared.as_bytes());
     let ClientInfo { name, version } = hello.client_info;
-    if !Session::begin(client, name, version, answers) {
+    if !client.greet(name, version, answers) {
         return Err(error(INVALID_REQUEST, "the session has begun already"));
     }
-    subscribe::tell_changes(client);
     let mut welcome = json!({
         "protocolVersion": revision.as_str(),
         "capabilities": capabilities(),

@@ -2,7 +2,8 @@
 
 use super::{
     answer,
-    client::{Client, Out},
+    client::Client,
+    message::{Kind as MessageKind, Out},
     methods::{Asked, required},
     params::{INVALID_PARAMS, error},
     view::View,
@@ -66,10 +67,8 @@ async fn watch_lists(
         methods.sort_unstable();
         methods.dedup();
         for method in methods {
-            if !out
-                .send(outgoing::notification(method, params.as_bytes()))
-                .await
-            {
+            let news = outgoing::notification(method, params.as_bytes());
+            if !out.send(news, MessageKind::News).await {
                 return;
             }
         }
@@ -188,10 +187,8 @@ async fn follow(
                     let _ = go.wait_for(|go| *go).await;
                 }
                 let method = "notifications/resources/updated";
-                if !out
-                    .send(outgoing::notification(method, params.as_bytes()))
-                    .await
-                {
+                let news = outgoing::notification(method, params.as_bytes());
+                if !out.send(news, MessageKind::News).await {
                     return;
                 }
             }
@@ -266,8 +263,8 @@ pub(super) async fn listen(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
         Value::Object(filter)
     );
     let method = "notifications/subscriptions/acknowledged";
-    out.send(outgoing::notification(method, params.as_bytes()))
-        .await;
+    let news = outgoing::notification(method, params.as_bytes());
+    out.send(news, MessageKind::News).await;
     acknowledged.send_replace(true);
     let wants = move |kind| match kind {
         Kind::Tools => wanted.tools_list_changed,
