@@ -4,7 +4,7 @@ use crate::{
     belief,
     diagnosis::Diagnosis,
     layers::Places,
-    model::{Server, Settings},
+    model::{Origin, Server, Setting, Settings},
     read::{Dialect, Document, read},
     source::{Layer, Source},
     trust::{Trust, Verdict},
@@ -189,6 +189,7 @@ impl Loaded {
         self.settings.log = settings.log.or(self.settings.log.take());
         self.settings.threads = settings.threads.or(self.settings.threads);
         self.settings.http = settings.http.or(self.settings.http);
+        self.global_headers(source, settings.headers);
         for server in servers {
             match self
                 .servers
@@ -202,6 +203,30 @@ impl Loaded {
                 }
                 None => self.servers.push(server),
             }
+        }
+    }
+}
+
+impl Loaded {
+    /// What goes to all servers is not for one project to say.
+    fn global_headers(&mut self, source: &Arc<Source>, headers: Vec<(String, Setting, Origin)>) {
+        let Some((_, _, origin)) = headers.first() else {
+            return;
+        };
+        if source.layer == Layer::Project {
+            let message = "the headers of a project are not sent to all servers: passed over";
+            self.diagnoses.push(
+                Diagnosis::warning("config::unused", message)
+                    .in_file(source)
+                    .at(origin.span.clone(), "these")
+                    .fix("give each server its own \"headers\""),
+            );
+            return;
+        }
+        for header in headers {
+            let all = &mut self.settings.headers;
+            all.retain(|(name, _, _)| !name.eq_ignore_ascii_case(&header.0));
+            all.push(header);
         }
     }
 }

@@ -3,6 +3,22 @@
 use crate::{node::Span, source::Source};
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $word:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub enum $name { $($(#[$word_doc])* $word,)* }
+        impl $name {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$word,)*];
+            /// As it is written.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$word => $text,)* }
+            }
+        }
+    };
+}
+
 /// One server, as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
@@ -91,7 +107,7 @@ pub struct Stdio {
 }
 
 /// What is connected to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Http {
     /// Where.
     pub url: Text,
@@ -99,17 +115,54 @@ pub struct Http {
     pub kind: HttpKind,
     /// What is sent with every request.
     pub headers: Vec<(String, Setting)>,
+    /// The token to show.
+    pub bearer_token: Option<Setting>,
+    /// What a caller shows goes to the server in its place.
+    pub forward_auth: bool,
+    /// How it is told from others, and told who we are.
+    pub tls: Tls,
+    /// Through which proxy it is reached.
+    pub proxy: Option<Text>,
+    /// How long a connection may take to come about.
+    pub connect_timeout: Option<Duration>,
 }
 
 /// How HTTP is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HttpKind {
-    /// Nobody said.
+    /// Streamable HTTP, else the older way.
+    #[default]
     Any,
-    /// Streamable HTTP.
+    /// Streamable HTTP: every message is a POST.
     Streamable,
-    /// HTTP+SSE, the older way.
+    /// HTTP+SSE, the older way: answers come over one stream of events.
     Sse,
+}
+
+/// How a server is told from others, and told who we are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tls {
+    /// A file with certificates to trust besides those that the system trusts.
+    pub ca: Option<Text>,
+    /// A file with our own certificate.
+    pub cert: Option<Text>,
+    /// A file with the key that belongs to it.
+    pub key: Option<Text>,
+    /// The oldest version that is spoken.
+    pub min_version: TlsVersion,
+    /// Where it says that it does not matter who answers.
+    pub unverified: Option<Span>,
+}
+
+words! {
+    /// A version of TLS.
+    TlsVersion {
+        /// 1.2.
+        #[default]
+        V1_2 = "1.2",
+        /// 1.3.
+        V1_3 = "1.3",
+    }
 }
 
 /// Text that may have variables in it, or a secret.
@@ -153,22 +206,6 @@ pub enum Health {
         /// How many silences end it.
         threshold: Option<u32>,
     },
-}
-
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $word:ident = $text:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-        pub enum $name { $($(#[$word_doc])* $word,)* }
-        impl $name {
-            /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$word,)*];
-            /// As it is written.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$word => $text,)* }
-            }
-        }
-    };
 }
 
 words! {
@@ -250,6 +287,8 @@ pub struct Settings {
     pub threads: Option<u16>,
     /// The loopback address on which MCP over HTTP is served.
     pub http: Option<SocketAddr>,
+    /// What is sent with every request to every server that is reached over HTTP.
+    pub headers: Vec<(String, Setting, Origin)>,
 }
 
 #[cfg(test)]

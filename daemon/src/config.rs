@@ -6,7 +6,8 @@ pub mod watch;
 
 use crate::{
     process::{SpawnSpec, environment},
-    supervisor::health::HealthPolicy,
+    supervisor::{Target, health::HealthPolicy},
+    transport::http::spec::HttpSpec,
 };
 use nexus_config::{
     Diagnosis, Transport, layers::Places, load::Request, mask, model::Setting, show,
@@ -65,8 +66,10 @@ pub struct ServerConfig {
     pub source: Option<PathBuf>,
     /// As it was written there, which is what may be shown.
     pub written: Option<Arc<nexus_config::Server>>,
-    /// The program.
+    /// The program; empty for a server that is reached over HTTP.
     pub command: String,
+    /// How it is reached, if not by running a program.
+    pub http: Option<HttpSpec>,
     /// Its arguments.
     pub args: Vec<String>,
     /// Variables that it gets.
@@ -214,6 +217,7 @@ impl ServerConfig {
             source: None,
             written: None,
             command,
+            http: None,
             args: Vec::new(),
             env: BTreeMap::new(),
             env_passthrough: Vec::new(),
@@ -259,6 +263,17 @@ impl ServerConfig {
             add(name.as_bytes());
             add(value.unwrap_or_default().as_encoded_bytes());
         }
+        if let Some(http) = &self.http {
+            add(http.url.origin().as_bytes());
+            add(http.url.path.as_bytes());
+            let shown = [&http.url.user, &http.bearer];
+            let shown = shown.into_iter().flatten().map(|shown| ("", shown));
+            let headers = http.headers.iter().map(|(name, value)| (&**name, value));
+            for (name, value) in headers.chain(shown) {
+                add(name.as_bytes());
+                add(value.expose().as_bytes());
+            }
+        }
         add(secret);
         let hex = |byte: &u8| format!("{byte:02x}");
         hash.finalize()[..16].iter().map(hex).collect()
@@ -284,8 +299,11 @@ impl ServerConfig {
         let args = self.args.iter().zip(before);
         let args = args.filter(|(arg, before)| mask::hides_argument(before, arg));
         let all = env.map(|(_, value)| value).chain(args.map(|(arg, _)| arg));
+        let shown = self.http.iter().flat_map(HttpSpec::secrets);
+        let all = all.map(String::as_str).chain(shown);
         // What is short may be anything.
-        all.filter(|value| value.len() >= 8).cloned().collect()
+        let all = all.filter(|value| value.len() >= 8);
+        all.map(str::to_owned).collect()
     }
 
     /// Where it is configured, for people.
@@ -296,8 +314,20 @@ impl ServerConfig {
         Some(format!("{place} ({})", source.layer))
     }
 
-    /// What is to be run.
-    pub fn spawn_spec(&self) -> SpawnSpec {
+    /// How it is reached, in a word.
+    pub fn transport(&self) -> &'static str {
+        self.http.as_ref().map_or("stdio", HttpSpec::transport)
+    }
+
+    /// What is to be run, or reached.
+    pub fn target(&self) -> Target {
+        match &self.http {
+            Some(http) => Target::Http(Box::new(http.clone())),
+            None => Target::Process(self.spawn_spec()),
+        }
+    }
+
+    fn spawn_spec(&self) -> SpawnSpec {
         SpawnSpec {
             command: self.command.clone(),
             args: self.args.clone(),

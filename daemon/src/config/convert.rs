@@ -1,12 +1,15 @@
 //! From what is written to what is run.
 
-use super::{Config, MAX_QUEUE, ServerConfig, name_servers};
-use crate::supervisor::health::HealthPolicy;
+use super::{Config, MAX_QUEUE, ServerConfig, Sharing, name_servers};
+use crate::{
+    supervisor::health::HealthPolicy,
+    transport::http::spec::{CONNECT_TIMEOUT, HttpSpec, Secret, TlsSpec},
+};
 use nexus_config::{
-    Diagnosis, Loaded, Server, Transport,
+    Loaded, Server, Transport,
     layers::Places,
-    model::Health,
-    resolve::{Resolved, resolve},
+    model::{Health, Http},
+    resolve::{self, Remote, Resolved, resolve},
     secret::How,
 };
 use std::{sync::Arc, time::Duration};
@@ -24,67 +27,60 @@ pub(super) fn config(loaded: Loaded, places: &Places) -> Config {
         settings: loaded.settings,
         ..Config::default()
     };
+    let (headers, diagnoses) = resolve::headers(&config.settings, places, How::Fetch);
+    config.diagnoses.extend(diagnoses);
     for written in loaded.servers.into_iter().filter(|server| server.enabled) {
-        if !can_be_reached(&written, &mut config.diagnoses) {
-            continue;
-        }
         let (resolved, diagnoses) = resolve(&written, places, How::Fetch);
         config.diagnoses.extend(diagnoses);
         if let Some(resolved) = resolved {
-            config.servers.extend(server(written, resolved));
+            config.servers.extend(server(written, resolved, &headers));
         }
     }
     name_servers(&mut config.servers);
     config
 }
 
-/// Whether this version has a transport for it.
-fn can_be_reached(server: &Server, diagnoses: &mut Vec<Diagnosis>) -> bool {
-    match &server.transport {
-        Some(Transport::Stdio(_)) => true,
-        Some(Transport::Http(http)) => {
-            let message =
-                "it is reached over HTTP, which this version of Nexus cannot do: left out";
-            diagnoses.push(
-                Diagnosis::warning("config::http", message)
-                    .in_file(&server.origin.source)
-                    .of_server(&server.name)
-                    .at(http.url.span.clone(), "this address"),
-            );
-            false
-        }
-        None => false,
-    }
-}
-
-fn server(written: Server, resolved: Resolved) -> Option<ServerConfig> {
-    let Resolved::Stdio {
-        command,
-        args,
-        env,
-        cwd,
-    } = resolved
-    else {
-        return None;
+fn server(
+    written: Server,
+    resolved: Resolved,
+    headers: &[(String, Secret)],
+) -> Option<ServerConfig> {
+    let defaults = match (written.transport.as_ref()?, resolved) {
+        (
+            Transport::Stdio(stdio),
+            Resolved::Stdio {
+                command,
+                args,
+                env,
+                cwd,
+            },
+        ) => ServerConfig {
+            args,
+            env,
+            env_passthrough: stdio.env_passthrough.clone(),
+            cwd,
+            ..ServerConfig::new(&written.name, command)
+        },
+        (Transport::Http(http), Resolved::Http(remote)) => ServerConfig {
+            http: Some(spec(http, *remote, headers)),
+            ..ServerConfig::new(&written.name, String::new())
+        },
+        _ => return None,
     };
-    let env_passthrough = match &written.transport {
-        Some(Transport::Stdio(stdio)) => stdio.env_passthrough.clone(),
-        _ => Vec::new(),
-    };
-    let defaults = ServerConfig::new(&written.name, command);
+    let forwards = defaults.http.as_ref().is_some_and(|http| http.forward_auth);
     Some(ServerConfig {
         source: Some(written.origin.source.path.clone()),
-        args,
-        env,
-        env_passthrough,
-        cwd,
         timeout: written.timeout.unwrap_or(defaults.timeout),
         start_timeout: written.start_timeout.unwrap_or(defaults.start_timeout),
         health: health(written.health, defaults.health),
         start: written.start.unwrap_or(defaults.start),
         // Zero is what people write for never.
         idle_stop: written.idle_stop.filter(|time| !time.is_zero()),
-        sharing: written.sharing,
+        // What one caller shows is not for another.
+        sharing: match forwards {
+            true => Sharing::PerCredential,
+            false => written.sharing,
+        },
         replicas: written.replicas.unwrap_or(defaults.replicas),
         max_in_flight: written.max_in_flight,
         max_queue: written.max_queue.unwrap_or(MAX_QUEUE).min(MOST_WAITING),
@@ -94,6 +90,34 @@ fn server(written: Server, resolved: Resolved) -> Option<ServerConfig> {
         written: Some(Arc::new(written)),
         ..defaults
     })
+}
+
+/// `everywhere`: headers that are sent to all servers; what is said of one of them wins.
+fn spec(written: &Http, remote: Remote, everywhere: &[(String, Secret)]) -> HttpSpec {
+    let mut headers = remote.headers;
+    for (name, value) in everywhere {
+        if !headers
+            .iter()
+            .any(|(own, _)| own.eq_ignore_ascii_case(name))
+        {
+            headers.push((name.clone(), value.clone()));
+        }
+    }
+    HttpSpec {
+        kind: written.kind,
+        headers,
+        bearer: remote.bearer_token,
+        forward_auth: written.forward_auth,
+        tls: TlsSpec {
+            ca: remote.ca,
+            own: remote.cert.zip(remote.key),
+            min_version: written.tls.min_version,
+            verify: written.tls.unverified.is_none(),
+        },
+        proxy: remote.proxy,
+        connect_timeout: written.connect_timeout.unwrap_or(CONNECT_TIMEOUT),
+        ..HttpSpec::new(remote.url)
+    }
 }
 
 fn health(written: Option<Health>, default: HealthPolicy) -> HealthPolicy {
@@ -118,6 +142,7 @@ fn health(written: Option<Health>, default: HealthPolicy) -> HealthPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::transport::http::spec::{Kind, TlsVersion};
     use nexus_config::{Layer, Source};
 
     fn of(text: &str) -> Config {
@@ -151,12 +176,66 @@ mod tests {
         let config = of(r#"{"mcpServers": {
             "a": {"command": "x", "env": {"T": "${NEXUS_TEST_NOT_SET}"}},
             "b": {"command": "x"},
-            "c": {"url": "http://localhost/mcp"}
+            "c": {"url": "http://localhost/mcp", "bearer_token": "${NEXUS_TEST_NOT_SET}"},
+            "d": {"url": "http://local host/mcp"},
+            "e": {"url": "https://x", "headers": {"X": "a\nb"}},
+            "f": {"url": "https://x", "tls": {"cert": "/c.pem"}}
         }}"#);
-        assert_eq!(config.servers.len(), 1);
+        assert_eq!(config.servers.len(), 1, "{:?}", config.servers);
+        let told = config.warnings().join("\n");
+        assert_eq!(told.matches("NEXUS_TEST_NOT_SET").count(), 2, "{told}");
+        assert!(
+            told.contains("not a URL") && told.contains("line break"),
+            "{told}"
+        );
+        assert!(told.contains("both \"cert\" and \"key\""), "{told}");
+    }
+
+    #[test]
+    fn what_is_written_of_a_server_over_http_is_what_is_reached() {
+        let config = of(
+            r#"{"daemon": {"headers": {"X-Team": "blue", "x-who": "everybody"}}, "mcpServers": {
+            "a": {"url": "https://u:p@example.com/mcp?k=1", "headers": {"X-Who": "me"}, "bearer_token": "t0ken",
+                "tls": {"ca": "ca.pem", "min_version": "1.3", "verify": false}, "proxy": "http://proxy:3128",
+                "connect_timeout": "2s", "timeout": 7, "type": "streamable-http"},
+            "b": {"type": "sse", "url": "http://localhost/sse", "forward_auth": true, "sharing": "shared"}
+        }}"#,
+        );
+        let [a, b] = &config.servers[..] else {
+            panic!("{config:?}")
+        };
+        let http = a.http.as_ref().unwrap();
+        assert_eq!(http.url.to_url(), "https://example.com/mcp?k=1");
+        let header = |name: &str| {
+            let mut found = http
+                .headers
+                .iter()
+                .filter(|(own, _)| own.eq_ignore_ascii_case(name));
+            let value = found.next().map(|(_, value)| value.expose());
+            assert!(found.next().is_none());
+            value
+        };
+        assert_eq!(
+            (header("x-who"), header("x-team")),
+            (Some("me"), Some("blue"))
+        );
+        assert_eq!(http.bearer.as_ref().unwrap().expose(), "t0ken");
+        assert_eq!(http.kind, Kind::Streamable);
+        assert_eq!(http.tls.min_version, TlsVersion::V1_3);
+        assert!(http.tls.ca.as_ref().unwrap().ends_with("etc/nexus/ca.pem") && !http.tls.verify);
+        assert_eq!(http.proxy.as_ref().unwrap().port, 3128);
+        assert_eq!(
+            (http.connect_timeout, a.timeout),
+            (Duration::from_secs(2), Duration::from_secs(7))
+        );
+        assert_eq!((a.transport(), b.transport()), ("http", "sse"));
+        assert_eq!(
+            (a.sharing, b.sharing),
+            (Sharing::Shared, Sharing::PerCredential)
+        );
         let told = config.warnings().join("\n");
         assert!(
-            told.contains("NEXUS_TEST_NOT_SET") && told.contains("HTTP"),
+            told.contains("\"verify\" is false") && told.contains("ca.pem"),
             "{told}"
         );
     }
@@ -165,6 +244,9 @@ mod tests {
     fn what_is_shown_has_no_secret() {
         let config = of(r#"{"mcpServers": {"a": {
             "command": "x", "args": ["--api-key", "cAnArY", "${PATH}"], "env": {"T": "cAnArY"}
+        }, "b": {
+            "url": "https://me:cAnArY@example.com/mcp?key=cAnArY", "headers": {"X": "cAnArY"},
+            "bearer_token": "cAnArY", "proxy": "http://me:cAnArY@proxy:1"
         }}}"#);
         let shown = config.redacted().to_string();
         assert!(

@@ -423,7 +423,7 @@ impl Server {
         let before = self.config();
         *self.config.write() = Arc::new(config.clone());
         self.log.hide(config.secrets());
-        let replace = before.spawn_spec() != config.spawn_spec();
+        let replace = before.target() != config.target();
         if replace {
             // Another program: what the old one asked says nothing about it.
             self.asks.store(false, Ordering::Relaxed);
