@@ -25,6 +25,9 @@ mod processes;
 mod records;
 mod reload;
 mod rmcp;
+mod search;
+#[path = "../search/corpus.rs"]
+mod search_corpus;
 mod subscriptions;
 mod support;
 mod wire;
