@@ -21,6 +21,7 @@ pub mod read;
 pub mod remedy;
 pub mod render;
 pub mod resolve;
+pub mod scope;
 pub mod secret;
 pub mod show;
 pub mod source;

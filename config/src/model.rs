@@ -1,6 +1,6 @@
 //! The one model: what a server is, however it was written. Nothing is filled in yet. Pure.
 
-use crate::{node::Span, source::Source};
+use crate::{node::Span, scope::Scope, source::Source};
 use std::{fmt, sync::Arc, time::Duration};
 
 /// One server, as it was written.
@@ -12,6 +12,8 @@ pub struct Server {
     pub title: Option<String>,
     /// Where it stands.
     pub origin: Origin,
+    /// Who sees it.
+    pub scope: Scope,
     /// `false`: left out.
     pub enabled: bool,
     /// How it is reached. Nothing, where all that is said is that it is left out.

@@ -4,11 +4,10 @@ use crate::{
     diagnosis::Diagnosis,
     env_file,
     expand::{Problem, Reference, Surroundings, expand, is_bare_variable},
-    layers::{Places, workspace_of},
+    layers::Places,
     mask,
     model::{Server, Setting, Stdio, Text, Transport},
     secret::{self, How},
-    source::Layer,
 };
 use std::{
     collections::BTreeMap,
@@ -56,9 +55,7 @@ pub fn resolve(server: &Server, places: &Places, how: How) -> (Option<Resolved>,
     let surroundings = Surroundings {
         variable: &|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()),
         home,
-        workspace: (source.layer == Layer::Project)
-            .then(|| workspace_of(&path))
-            .flatten(),
+        workspace: source.project(),
         fetch: &fetch,
     };
     let mut filling = Filling {
@@ -112,10 +109,14 @@ impl Filling<'_> {
             let value = self.setting(name, setting);
             env.insert(name.clone(), value);
         }
-        let cwd = stdio.cwd.as_ref().map(|cwd| {
-            let cwd = self.folder.join(self.text(cwd, "cwd", true));
-            std::path::absolute(&cwd).unwrap_or(cwd)
-        });
+        let cwd = match &stdio.cwd {
+            Some(cwd) => {
+                let cwd = self.folder.join(self.text(cwd, "cwd", true));
+                Some(std::path::absolute(&cwd).unwrap_or(cwd))
+            }
+            // As if somebody who works in the project had started it.
+            None => self.with.workspace.map(Path::to_owned),
+        };
         Resolved::Stdio {
             command: self.text(&stdio.command, "command", true),
             args: stdio

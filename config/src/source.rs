@@ -1,6 +1,6 @@
 //! The text of a file, and where it came from. Pure.
 
-use crate::{diagnosis::Diagnosis, node::Span};
+use crate::{diagnosis::Diagnosis, layers::workspace_of, node::Span};
 use std::{
     fmt,
     path::{Path, PathBuf},
@@ -141,6 +141,12 @@ impl Source {
                 ))
             }
         }
+    }
+
+    /// The folder of the project that it belongs to.
+    pub fn project(&self) -> Option<&Path> {
+        let is_of_project = self.layer == Layer::Project;
+        is_of_project.then(|| workspace_of(&self.path)).flatten()
     }
 
     /// The line and the column, both from one, of a place in it.

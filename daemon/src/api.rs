@@ -17,7 +17,7 @@ use crate::{
     catalog::Catalog,
     config::Config,
     config::ConfigError,
-    pool::{Pool, ReloadReport},
+    pool::{Pool, ReloadReport, Server, key::Caller},
     router::Router,
     shutdown::Shutdown,
 };
@@ -85,6 +85,24 @@ impl Context {
         let diagnoses = config.diagnoses.clone();
         *self.config.write() = Arc::new(config);
         Ok((report, diagnoses))
+    }
+
+    /// The same server; if it lacks something, after another look whether that is there by now.
+    async fn supplied(
+        self: &Arc<Self>,
+        server: Arc<Server>,
+        caller: &Caller,
+    ) -> Result<Arc<Server>, Failure> {
+        if server.config().lacks.is_none() {
+            return Ok(server);
+        }
+        let name = server.config().name.clone();
+        let context = Arc::clone(self);
+        let reloaded = tokio::spawn(async move { context.reload().await }).await;
+        reloaded
+            .map_err(|_| broken())?
+            .map_err(|error| error.failure())?;
+        self.pool.get_any(&name, caller)
     }
 
     /// How many clients are connected.

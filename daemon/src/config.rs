@@ -9,9 +9,13 @@ use crate::{
     supervisor::health::HealthPolicy,
 };
 use nexus_config::{
-    Diagnosis, Transport, layers::Places, load::Request, mask, model::Setting, show,
+    Diagnosis, Transport, layers::Places, load::Request, mask, model::Setting, scope::Scope, show,
+    write,
 };
-use nexus_proto::name::{Slug, unique_slugs};
+use nexus_proto::{
+    name::{Slug, unique_slugs},
+    reason::Failure,
+};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::{
@@ -48,7 +52,7 @@ pub struct Config {
     pub servers: Vec<ServerConfig>,
     /// Nothing is configured: the built-in demo is served.
     pub demo: bool,
-    /// What was read but looks wrong, and which servers are left out for it.
+    /// What was read but looks wrong, and what servers lack.
     pub diagnoses: Vec<Diagnosis>,
     /// What the daemon itself is told.
     pub settings: nexus_config::model::Settings,
@@ -63,8 +67,12 @@ pub struct ServerConfig {
     pub slug: Slug,
     /// The file it came from.
     pub source: Option<PathBuf>,
+    /// Who sees it.
+    pub scope: Scope,
     /// As it was written there, which is what may be shown.
     pub written: Option<Arc<nexus_config::Server>>,
+    /// What it cannot be started without, and does not have: a variable that is not set, a secret.
+    pub lacks: Option<Arc<Failure>>,
     /// The program.
     pub command: String,
     /// Its arguments.
@@ -141,10 +149,28 @@ impl Config {
     /// Reads it again. Files that have gone since do not mean that nothing is configured: they may be
     /// back in a moment.
     pub fn load_again(&self, asked: Option<&Path>) -> Result<Self, ConfigError> {
-        let config = Self::load(asked)?;
+        let mut config = Self::load(asked)?;
         match self.files.last() {
-            Some(file) if config.demo => Err(ConfigError::gone(file)),
-            _ => Ok(config),
+            Some(file) if config.demo => return Err(ConfigError::gone(file)),
+            _ => config.keep_supplied(self),
+        }
+        Ok(config)
+    }
+
+    /// A server that has what it needs keeps it, though it cannot be had once more: a keyring may be locked
+    /// by now, and that is no reason to end what runs.
+    fn keep_supplied(&mut self, before: &Self) {
+        for server in self.servers.iter_mut().filter(|s| s.lacks.is_some()) {
+            let is_same = |old: &&ServerConfig| {
+                old.name == server.name && old.lacks.is_none() && old.is_written_as(server)
+            };
+            if let Some(old) = before.servers.iter().find(is_same) {
+                server.lacks = None;
+                server.command.clone_from(&old.command);
+                server.args.clone_from(&old.args);
+                server.env.clone_from(&old.env);
+                server.cwd.clone_from(&old.cwd);
+            }
         }
     }
 
@@ -200,6 +226,9 @@ impl Config {
             if let Value::Object(rest) = rest {
                 shown.extend(rest);
             }
+            if let Some(folder) = &server.scope.folder {
+                shown.insert("project".to_owned(), json!(folder));
+            }
             (server.name.clone(), Value::Object(shown))
         });
         json!({ "mcpServers": servers.collect::<serde_json::Map<_, _>>() })
@@ -212,7 +241,9 @@ impl ServerConfig {
             name: name.to_owned(),
             slug: Slug::of(name),
             source: None,
+            scope: Scope::default(),
             written: None,
+            lacks: None,
             command,
             args: Vec::new(),
             env: BTreeMap::new(),
@@ -288,6 +319,22 @@ impl ServerConfig {
         all.filter(|value| value.len() >= 8).cloned().collect()
     }
 
+    /// Whether both say the same of what is run, wherever that stands.
+    fn is_written_as(&self, other: &Self) -> bool {
+        let entry = |server: &Self| server.written.as_deref().map(write::entry);
+        entry(self) == entry(other)
+    }
+
+    /// What its log is called.
+    pub fn log_name(&self) -> String {
+        let Some(folder) = &self.scope.folder else {
+            return self.slug.to_string();
+        };
+        let hash = Sha256::digest(folder.as_os_str().as_encoded_bytes());
+        let hex: String = hash[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{}-{hex}", self.slug)
+    }
+
     /// Where it is configured, for people.
     pub fn origin(&self) -> Option<String> {
         let origin = &self.written.as_ref()?.origin;
@@ -307,13 +354,26 @@ impl ServerConfig {
     }
 }
 
-/// Sorts the servers and gives each a slug of its own.
+/// Sorts the servers and gives each a slug. Those of one name share it, because nobody sees two of them; in
+/// the pool a project's own is then told apart by its folder.
 fn name_servers(servers: &mut [ServerConfig]) {
-    servers.sort_by(|a, b| a.name.cmp(&b.name));
-    let slugs = unique_slugs(servers.iter().map(|server| server.name.as_str()));
-    for (server, slug) in servers.iter_mut().zip(slugs) {
-        server.slug = slug;
+    let mut namesakes: BTreeMap<String, usize> = BTreeMap::new();
+    for server in &*servers {
+        *namesakes.entry(server.name.clone()).or_default() += 1;
     }
+    let slugs = unique_slugs(namesakes.keys().map(String::as_str));
+    let slugs: BTreeMap<&str, Slug> = namesakes.keys().map(String::as_str).zip(slugs).collect();
+    for server in &mut *servers {
+        if let Some(slug) = slugs.get(server.name.as_str()) {
+            server.slug = slug.clone();
+        }
+        if let Some(folder) = &server.scope.folder
+            && namesakes.get(&server.name).is_some_and(|n| *n > 1)
+        {
+            server.name = format!("{} ({})", server.name, folder.display());
+        }
+    }
+    servers.sort_by(|a, b| a.name.cmp(&b.name));
 }
 
 /// Where the daemon keeps what it wants to know again next time, and the logs of the servers.

@@ -16,6 +16,7 @@ use crate::{
     nearest::nearest,
     supervisor::{limiter::Limiter, log::file::LogFolder, machine::Command},
 };
+use key::Caller;
 use nexus_proto::reason::{Failure, Reason};
 use parking_lot::RwLock;
 use server::Surroundings;
@@ -73,43 +74,76 @@ impl Pool {
         self.surroundings.pulse.subscribe()
     }
 
-    /// The server of that name or slug.
-    pub fn find(&self, name: &str) -> Option<Arc<Server>> {
+    /// Those that this caller sees, by name.
+    pub fn servers_for(&self, caller: &Caller) -> Vec<Arc<Server>> {
         let servers = self.servers.read();
-        if let Some(server) = servers.get(name) {
+        let seen = servers.values().filter(|server| server.is_for(caller));
+        seen.cloned().collect()
+    }
+
+    /// The server of that name or slug that this caller sees.
+    pub fn find(&self, name: &str, caller: &Caller) -> Option<Arc<Server>> {
+        self.find_where(name, |server| server.is_for(caller))
+    }
+
+    fn find_where(&self, name: &str, good: impl Fn(&Server) -> bool) -> Option<Arc<Server>> {
+        let servers = self.servers.read();
+        if let Some(server) = servers.get(name).filter(|server| good(server)) {
             return Some(Arc::clone(server));
         }
         // A slug is nobody else's name; names that differ only in case may be several.
         let by = |is_meant: &dyn Fn(&ServerConfig) -> bool| {
-            servers
-                .values()
-                .find(|server| is_meant(&server.config()))
-                .cloned()
+            let mut good = servers.values().filter(|server| good(server));
+            good.find(|server| is_meant(&server.config())).cloned()
         };
         by(&|config| config.slug.as_str() == name)
             .or_else(|| by(&|config| config.name.eq_ignore_ascii_case(name)))
             .or_else(|| by(&|config| config.slug.as_str().eq_ignore_ascii_case(name)))
     }
 
-    /// The server of that name or slug, or an error that names the nearest.
-    pub fn get(&self, name: &str) -> Result<Arc<Server>, Failure> {
+    /// The server of that name or slug that this caller sees, or an error that names the nearest.
+    pub fn get(&self, name: &str, caller: &Caller) -> Result<Arc<Server>, Failure> {
         check_length(name)?;
-        self.find(name).ok_or_else(|| {
-            let servers = self.servers();
-            let near = nearest(name, servers.keys().map(String::as_str));
-            Failure::new(
-                Reason::ServerNotFound,
-                format!("there is no server {name:?}"),
-            )
-            .with(|details| {
-                details.suggestion = near.map(str::to_owned);
-                details.hint = Some(if servers.is_empty() {
-                    "no servers are configured".to_owned()
-                } else {
-                    let names: Vec<&str> = servers.keys().map(String::as_str).take(20).collect();
-                    format!("the servers are: {}", names.join(", "))
-                });
-            })
+        self.find(name, caller)
+            .ok_or_else(|| self.no_such_server(name, caller))
+    }
+
+    /// The same for an operator, who looks after all of them. The caller's own comes first.
+    pub fn get_any(&self, name: &str, caller: &Caller) -> Result<Arc<Server>, Failure> {
+        check_length(name)?;
+        self.find(name, caller)
+            .or_else(|| self.find_where(name, |_| true))
+            .ok_or_else(|| self.no_such_server(name, caller))
+    }
+
+    /// What to tell somebody who wants a server that only others see.
+    pub fn is_elsewhere(&self, name: &str) -> Option<Failure> {
+        let server = self.find_where(name, |_| true)?;
+        let folder = server.config().scope.folder.clone()?;
+        let folder = folder.display();
+        let message = format!("the server {name:?} is for those who work in {folder}");
+        let hint = "work in that folder, or have the server in a file of your own";
+        let failure = Failure::new(Reason::ServerNotFound, message);
+        Some(failure.with(|details| details.hint = Some(hint.to_owned())))
+    }
+
+    fn no_such_server(&self, name: &str, caller: &Caller) -> Failure {
+        if let Some(failure) = self.is_elsewhere(name) {
+            return failure;
+        }
+        let servers = self.servers_for(caller);
+        let names: Vec<String> = servers.iter().map(|s| s.config().name.clone()).collect();
+        let near = nearest(name, names.iter().map(String::as_str));
+        let message = format!("there is no server {name:?}");
+        Failure::new(Reason::ServerNotFound, message).with(|details| {
+            details.suggestion = near.map(str::to_owned);
+            details.hint = Some(match &names[..] {
+                [] => "no servers are configured".to_owned(),
+                names => format!(
+                    "the servers are: {}",
+                    names[..names.len().min(20)].join(", ")
+                ),
+            });
         })
     }
 

@@ -68,9 +68,9 @@ impl Router {
 
     /// Has lists that are no longer good asked for again. Whether there were any.
     async fn freshen(&self, caller: &Caller, kind: Kind) -> bool {
-        let servers = self.catalog.pool().servers();
+        let servers = self.catalog.pool().servers_for(caller);
         let stale: Vec<_> = servers
-            .values()
+            .iter()
             .filter(|server| server.lists_for(caller).of(kind).is_stale())
             .collect();
         let settled = stale.iter().map(|server| server.settled(caller, kind));

@@ -16,6 +16,7 @@ const PURE: &[&str] = &[
     "read/server.rs",
     "remedy.rs",
     "render.rs",
+    "scope.rs",
     "show.rs",
     "source.rs",
     "syntax.rs",

@@ -75,7 +75,8 @@ fn hello(args: &Mcp) -> Vec<u8> {
         .project
         .clone()
         .or_else(|| std::env::current_dir().ok());
-    let project = project.and_then(|path: PathBuf| path.to_str().map(str::to_owned));
+    let project = project.and_then(|path: PathBuf| std::path::absolute(path).ok());
+    let project = project.and_then(|path| path.to_str().map(str::to_owned));
     let params = json!({"project": project, "servers": args.server});
     let hello = json!({"jsonrpc": "2.0", "method": "nexus/hello", "params": params});
     format!("{hello}\n").into_bytes()

@@ -25,18 +25,18 @@ pub(super) fn of<T>(request: &Request<T>) -> Caller {
     let agent = request.extensions().get::<Arc<Agent>>();
     let metadata = request.metadata();
     let credential = metadata.get(CREDENTIAL);
-    let caller = Caller {
+    let agent = agent.cloned().unwrap_or_default();
+    Caller {
         project: metadata
             .get_bin(PROJECT)
             .and_then(|value| value.to_bytes().ok())
-            .and_then(|path| project(&path)),
+            .and_then(|path| project(&path))
+            .map(|said| agent.works_in(said)),
         credential: credential
             .filter(|shown| !shown.is_empty())
             .map(|shown| Credential::new(shown.as_bytes())),
-        ..Caller::of(agent.cloned().unwrap_or_default())
-    };
-    caller.agent.note_project(&caller.project);
-    caller
+        ..Caller::of(agent)
+    }
 }
 
 fn project(path: &[u8]) -> Option<PathBuf> {

@@ -16,12 +16,16 @@ use tokio::time::timeout;
 /// How long a list waits for servers that are starting.
 const LIST_PATIENCE: Duration = Duration::from_secs(20);
 
-/// The server of that name; all when it is empty.
-pub(super) fn servers(context: &Context, name: &str) -> Result<Vec<Arc<Server>>, Failure> {
+/// The server of that name that this caller sees; all of these when it is empty.
+pub(super) fn servers(
+    context: &Context,
+    name: &str,
+    caller: &Caller,
+) -> Result<Vec<Arc<Server>>, Failure> {
     if name.is_empty() {
-        return Ok(context.pool.servers().values().cloned().collect());
+        return Ok(context.pool.servers_for(caller));
     }
-    Ok(vec![context.pool.get(name)?])
+    Ok(vec![context.pool.get(name, caller)?])
 }
 
 /// What these servers have, and those of which it is not known.

@@ -19,7 +19,7 @@ impl prompts_server::Prompts for Prompts {
         request: Request<v1::PromptsListRequest>,
     ) -> Result<Response<v1::PromptsListResponse>, Status> {
         let caller = caller::of(&request);
-        let servers = lists::servers(&self.0, &request.into_inner().server)?;
+        let servers = lists::servers(&self.0, &request.into_inner().server, &caller)?;
         let prompts = |server: &Arc<Server>| {
             let names = self.0.catalog.of::<Prompt>(server, &caller)?;
             Some(names.list.iter().map(|prompt| wire(prompt)).collect())

@@ -31,7 +31,7 @@ impl resources_server::Resources for Resources {
         request: Request<v1::ResourcesListRequest>,
     ) -> Result<Response<v1::ResourcesListResponse>, Status> {
         let caller = caller::of(&request);
-        let servers = lists::servers(&self.0, &request.into_inner().server)?;
+        let servers = lists::servers(&self.0, &request.into_inner().server, &caller)?;
         let wire = |server: &str, entry: &Definition| v1::Resource {
             server: server.to_owned(),
             uri: entry.key.clone(),
@@ -49,7 +49,7 @@ impl resources_server::Resources for Resources {
         request: Request<v1::ResourcesListTemplatesRequest>,
     ) -> Result<Response<v1::ResourcesListTemplatesResponse>, Status> {
         let caller = caller::of(&request);
-        let servers = lists::servers(&self.0, &request.into_inner().server)?;
+        let servers = lists::servers(&self.0, &request.into_inner().server, &caller)?;
         let wire = |server: &str, entry: &Definition| v1::ResourceTemplate {
             server: server.to_owned(),
             uri_template: entry.key.clone(),

@@ -32,7 +32,7 @@ impl tools_server::Tools for Tools {
         request: Request<v1::ToolsListRequest>,
     ) -> Result<Response<v1::ToolsListResponse>, Status> {
         let caller = caller::of(&request);
-        let servers = lists::servers(&self.0, &request.into_inner().server)?;
+        let servers = lists::servers(&self.0, &request.into_inner().server, &caller)?;
         let (tools, missing) = self.known_tools(&servers, &caller).await;
         Ok(Response::new(v1::ToolsListResponse {
             tools: tools.iter().map(|tool| convert::tool(tool)).collect(),
@@ -63,7 +63,7 @@ impl tools_server::Tools for Tools {
             return Err(Failure::new(Reason::InvalidRequest, message).into());
         }
         let limit = if limit == 0 { 10 } else { limit as usize };
-        let servers: Vec<_> = self.0.pool.servers().values().cloned().collect();
+        let servers = self.0.pool.servers_for(&caller);
         let (tools, _) = self.known_tools(&servers, &caller).await;
         let matches = catalog::search(&tools, &query, limit);
         Ok(Response::new(v1::ToolsSearchResponse {

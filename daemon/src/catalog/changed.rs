@@ -58,7 +58,10 @@ impl Changed {
     ) -> HashMap<(String, u8), Arc<List>> {
         let servers = self.pool.servers();
         let mut lists = HashMap::new();
-        for (name, server) in servers.iter().filter(|(_, server)| shows(server)) {
+        for (name, server) in servers
+            .iter()
+            .filter(|(_, server)| server.is_for(caller) && shows(server))
+        {
             for kind in Kind::ALL {
                 if let Some(list) = server.known_list(caller, kind) {
                     lists.insert((name.clone(), kind as u8), list);

@@ -54,7 +54,7 @@ impl Catalog {
         let mut unlisted = None;
         let mut named_server = None;
         for (server_name, own_name) in readings(name) {
-            let Some(server) = self.pool.find(server_name) else {
+            let Some(server) = self.pool.find(server_name, caller) else {
                 continue;
             };
             match self.of::<T>(&server, caller) {
@@ -95,8 +95,8 @@ impl Catalog {
         let mut unlisted = None;
         let is_left_out = |server: &Arc<Server>| without.iter().any(|out| Arc::ptr_eq(out, server));
         let is_dotted = readings(name).next().is_some();
-        let servers = self.pool.servers();
-        for server in servers.values().filter(|server| !is_left_out(server)) {
+        let servers = self.pool.servers_for(caller);
+        for server in servers.iter().filter(|server| !is_left_out(server)) {
             match self.of::<T>(server, caller) {
                 Some(names) => found.extend(names.by_name.get(name).map(|item| Found {
                     server: Arc::clone(server),
@@ -131,14 +131,17 @@ impl Catalog {
     }
 
     fn no_such_name<T: Item>(&self, name: &str, caller: &Caller) -> Failure {
-        let servers = self.pool.servers();
-        let mut names: Vec<String> = servers.keys().cloned().collect();
-        for server in servers.values() {
+        let servers = self.pool.servers_for(caller);
+        let mut names: Vec<String> = servers.iter().map(|s| s.config().name.clone()).collect();
+        for server in &servers {
             if let Some(known) = self.of::<T>(server, caller) {
                 names.extend(known.list.iter().map(|item| item.dotted()));
             }
         }
         let wrong_server = readings(name).next().map(|(server, _)| server);
+        if let Some(failure) = wrong_server.and_then(|server| self.pool.is_elsewhere(server)) {
+            return failure;
+        }
         let failure = match wrong_server {
             Some(server) => Failure::new(
                 Reason::ServerNotFound,

@@ -29,13 +29,13 @@ impl Catalog {
         }
         if !server.is_empty() {
             check_length(server).map_err(NotFound::Never)?;
-            return self.pool.get(server).map_err(NotFound::Never);
+            return self.pool.get(server, caller).map_err(NotFound::Never);
         }
         let mut listed = Vec::new();
         let mut fits = Vec::new();
-        let servers = self.pool.servers();
+        let servers = self.pool.servers_for(caller);
         let is_left_out = |server: &Arc<Server>| without.iter().any(|out| Arc::ptr_eq(out, server));
-        for server in servers.values().filter(|server| !is_left_out(server)) {
+        for server in servers.iter().filter(|server| !is_left_out(server)) {
             let Some(list) = server.list_for(caller, kind) else {
                 // One that runs tells it soon: its tools come first.
                 if is_coming(&server.readiness_for(caller)) {
@@ -73,9 +73,9 @@ impl Catalog {
     }
 
     fn no_such_resource(&self, kind: Kind, uri: &str, caller: &Caller) -> Failure {
-        let servers = self.pool.servers();
+        let servers = self.pool.servers_for(caller);
         let lists = servers
-            .values()
+            .iter()
             .filter_map(|server| server.list_for(caller, kind));
         let lists: Vec<_> = lists.collect();
         let known = lists

@@ -1,6 +1,6 @@
 //! From what is written to what is run.
 
-use super::{Config, MAX_QUEUE, ServerConfig, name_servers};
+use super::{Config, MAX_QUEUE, ServerConfig, error::failure, name_servers};
 use crate::supervisor::health::HealthPolicy;
 use nexus_config::{
     Diagnosis, Loaded, Server, Transport,
@@ -9,12 +9,12 @@ use nexus_config::{
     resolve::{Resolved, resolve},
     secret::How,
 };
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 /// More callers than this have nothing to wait for.
 const MOST_WAITING: usize = 10_000;
 
-/// What is to run. A server that lacks something (a variable, a secret) is left out, with a word: the others
+/// What is to run. A server that lacks something (a variable, a secret) is there, and cannot start: the others
 /// are not to wait for it.
 pub(super) fn config(loaded: Loaded, places: &Places) -> Config {
     let mut config = Config {
@@ -29,10 +29,14 @@ pub(super) fn config(loaded: Loaded, places: &Places) -> Config {
             continue;
         }
         let (resolved, diagnoses) = resolve(&written, places, How::Fetch);
+        let lacks = diagnoses.iter().find(|diagnosis| diagnosis.is_error());
+        let lacks = lacks.map(|diagnosis| Arc::new(failure(diagnosis)));
         config.diagnoses.extend(diagnoses);
-        if let Some(resolved) = resolved {
-            config.servers.extend(server(written, resolved));
-        }
+        let resolved = resolved.unwrap_or_else(|| nothing_of(&written));
+        let made = server(written, resolved);
+        config
+            .servers
+            .extend(made.map(|made| ServerConfig { lacks, ..made }));
     }
     name_servers(&mut config.servers);
     config
@@ -57,6 +61,20 @@ fn can_be_reached(server: &Server, diagnoses: &mut Vec<Diagnosis>) -> bool {
     }
 }
 
+/// Of a server that lacks something: what is shown of it, and nothing that could be run.
+fn nothing_of(written: &Server) -> Resolved {
+    let command = match &written.transport {
+        Some(Transport::Stdio(stdio)) => stdio.command.raw.clone(),
+        Some(Transport::Http(_)) | None => String::new(),
+    };
+    Resolved::Stdio {
+        command,
+        args: Vec::new(),
+        env: BTreeMap::new(),
+        cwd: None,
+    }
+}
+
 fn server(written: Server, resolved: Resolved) -> Option<ServerConfig> {
     let Resolved::Stdio {
         command,
@@ -74,6 +92,7 @@ fn server(written: Server, resolved: Resolved) -> Option<ServerConfig> {
     let defaults = ServerConfig::new(&written.name, command);
     Some(ServerConfig {
         source: Some(written.origin.source.path.clone()),
+        scope: written.scope.clone(),
         args,
         env,
         env_passthrough,
@@ -147,13 +166,20 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_lacks_something_is_left_out_and_the_others_are_not() {
+    fn a_server_that_lacks_something_is_there_and_cannot_start_and_the_others_can() {
         let config = of(r#"{"mcpServers": {
             "a": {"command": "x", "env": {"T": "${NEXUS_TEST_NOT_SET}"}},
             "b": {"command": "x"},
             "c": {"url": "http://localhost/mcp"}
         }}"#);
-        assert_eq!(config.servers.len(), 1);
+        let [a, b] = &config.servers[..] else {
+            panic!("{config:?}")
+        };
+        let lacks = a.lacks.as_ref().unwrap();
+        assert_eq!(lacks.message, "the variable NEXUS_TEST_NOT_SET is not set");
+        assert_eq!(lacks.details.server.as_deref(), Some("a"));
+        assert!(lacks.details.hint.is_some() && b.lacks.is_none());
+        assert!(a.env.is_empty() && a.args.is_empty());
         let told = config.warnings().join("\n");
         assert!(
             told.contains("NEXUS_TEST_NOT_SET") && told.contains("HTTP"),

@@ -16,7 +16,7 @@ use crate::{
     process::SpawnSpec,
 };
 use futures_util::FutureExt as _;
-use nexus_proto::level::LogLevel;
+use nexus_proto::{level::LogLevel, reason::Failure};
 use parking_lot::Mutex;
 use std::{
     panic::AssertUnwindSafe,
@@ -35,6 +35,8 @@ pub struct InstanceSpec {
     pub origin: Option<String>,
     /// What is to be run.
     pub spawn: SpawnSpec,
+    /// Why it cannot be: it lacks something that only an operator can give it.
+    pub lacks: Option<Arc<Failure>>,
     /// How long the handshake may take.
     pub start_timeout: Duration,
     /// How it is looked after while it runs.
@@ -190,6 +192,7 @@ mod tests {
                 env: BTreeMap::from([("PATH".into(), "/bin:/usr/bin".into())]),
                 cwd: None,
             },
+            lacks: None,
             start_timeout: Duration::from_secs(600),
             health: HealthPolicy::default(),
             idle_stop: None,

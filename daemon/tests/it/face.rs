@@ -17,7 +17,7 @@ use tokio::{
 const ERAS: [&str; 2] = ["legacy", "modern"];
 
 /// An MCP client that answers what it is asked with its name.
-struct Mcp {
+pub(crate) struct Mcp {
     lines: Lines<BufReader<OwnedReadHalf>>,
     to: OwnedWriteHalf,
     is_modern: bool,
@@ -27,7 +27,12 @@ struct Mcp {
 }
 
 impl Mcp {
-    async fn connect(daemon: &Daemon, era: &str, name: &'static str, hello: Value) -> Self {
+    pub(crate) async fn connect(
+        daemon: &Daemon,
+        era: &str,
+        name: &'static str,
+        hello: Value,
+    ) -> Self {
         let stream = UnixStream::connect(daemon.home.socket()).await.unwrap();
         let (from, to) = stream.into_split();
         let mut client = Self {
@@ -127,7 +132,7 @@ impl Mcp {
         }
     }
 
-    async fn request(&mut self, method: &str, params: Value) -> Result<Value, Value> {
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         let mut more = params.clone();
         loop {
             let id = self.begin(method, more).await;

@@ -302,8 +302,7 @@ impl Client {
     fn hello(&self, params: &[u8]) {
         let hello: Hello = serde_json::from_slice(params).unwrap_or_default();
         let project = hello.project.filter(|path| path.is_absolute());
-        self.agent.note_project(&project);
-        *self.project.write() = project;
+        *self.project.write() = project.map(|said| self.agent.works_in(said));
         *self.view.write() = View {
             only: hello.servers,
         };

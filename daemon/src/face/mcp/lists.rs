@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The list of one kind: JSON text, a member without braces.
 pub(super) async fn list(client: &Client, kind: Kind) -> Vec<u8> {
     let caller = client.caller();
-    let servers = client.view().servers(client.pool());
+    let servers = client.view().servers(client.pool(), &caller);
     let settled = servers.iter().map(|server| server.settled(&caller, kind));
     let _ = timeout(PATIENCE, futures_util::future::join_all(settled)).await;
     match kind {
@@ -29,7 +29,7 @@ pub(super) async fn list(client: &Client, kind: Kind) -> Vec<u8> {
 fn named<T: Item>(client: &Client, array: &str, definition: fn(&T) -> &bytes::Bytes) -> Vec<u8> {
     let (caller, view) = (client.caller(), client.view());
     let mut out = Array::new(array);
-    for server in view.servers(client.pool()) {
+    for server in view.servers(client.pool(), &caller) {
         let Some(names) = client.catalog().of::<T>(&server, &caller) else {
             continue;
         };

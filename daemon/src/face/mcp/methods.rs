@@ -100,7 +100,7 @@ fn initialize(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
     let client = asked.client;
     client
         .view()
-        .check(client.pool())
+        .check(client.pool(), &client.caller())
         .map_err(|f| Client::refusal(&f, asked.dialect))?;
     let wanted = Revision::parse(&hello.protocol_version).filter(|known| !known.is_modern());
     let revision = wanted.unwrap_or(Revision::NEWEST_LEGACY);
@@ -134,7 +134,7 @@ fn discover(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
     let client = asked.client;
     client
         .view()
-        .check(client.pool())
+        .check(client.pool(), &client.caller())
         .map_err(|f| Client::refusal(&f, asked.dialect))?;
     let mut found = json!({
         "resultType": "complete",
@@ -169,7 +169,7 @@ fn instructions(client: &Client) -> Option<String> {
     let (view, caller) = (client.view(), client.caller());
     let single = view.single().is_some();
     let all = view
-        .servers(client.pool())
+        .servers(client.pool(), &caller)
         .into_iter()
         .filter_map(|server| {
             let info = server.lists_for(&caller).info?;
@@ -232,7 +232,7 @@ impl Request {
         let view = client.view();
         let result = match &self.what {
             What::Call(name, arguments) => {
-                let name = view.name(name, pool);
+                let name = view.name(name, pool, &caller);
                 self.check_visible::<Tool>(&name, &caller)
                     .await
                     .map_err(|f| Client::refusal(&f, dialect))?;
@@ -245,7 +245,7 @@ impl Request {
                 called
             }
             What::Read(uri) => {
-                let (server, uri) = view.resource(uri, pool);
+                let (server, uri) = view.resource(uri, pool, &caller);
                 let read = Read {
                     caller: &caller,
                     server: &server,
@@ -255,7 +255,7 @@ impl Request {
                 client.router().read(read).await.map(|(result, _)| result)
             }
             What::Prompt(name, arguments) => {
-                let name = view.name(name, pool);
+                let name = view.name(name, pool, &caller);
                 self.check_visible::<Prompt>(&name, &caller)
                     .await
                     .map_err(|f| Client::refusal(&f, dialect))?;
@@ -406,11 +406,11 @@ async fn complete(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
     let (name, resource);
     let reference = match reference.r#type.as_str() {
         "ref/prompt" => {
-            name = view.name(&reference.name, pool).into_owned();
+            name = view.name(&reference.name, pool, &caller).into_owned();
             Reference::Prompt(&name)
         }
         "ref/resource" => {
-            resource = view.resource(&reference.uri, pool);
+            resource = view.resource(&reference.uri, pool, &caller);
             Reference::Template(&resource.0, resource.1)
         }
         other => {

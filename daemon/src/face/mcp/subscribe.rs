@@ -153,8 +153,8 @@ async fn follow(
 ) {
     let mut go = go;
     let Some(here) = client.upgrade() else { return };
-    let (server, own) = here.view().resource(&uri, here.pool());
     let (caller, router) = (here.caller(), Arc::clone(here.router()));
+    let (server, own) = here.view().resource(&uri, here.pool(), &caller);
     drop(here);
     let mut established = Some(established);
     let mut say = |outcome| {

@@ -27,11 +27,11 @@ impl View {
         }
     }
 
-    /// The servers that it shows, in the order of their names.
-    pub(super) fn servers(&self, pool: &Pool) -> Vec<Arc<Server>> {
-        let servers = pool.servers();
-        let all = servers.values().filter(|server| self.shows(server));
-        all.cloned().collect()
+    /// The servers that it shows to this caller, in the order of their names.
+    pub(super) fn servers(&self, pool: &Pool, caller: &Caller) -> Vec<Arc<Server>> {
+        let mut servers = pool.servers_for(caller);
+        servers.retain(|server| self.shows(server));
+        servers
     }
 
     /// Whether it shows this one.
@@ -45,28 +45,33 @@ impl View {
     }
 
     /// An error if it names a server that there is not.
-    pub(super) fn check(&self, pool: &Pool) -> Result<(), Failure> {
+    pub(super) fn check(&self, pool: &Pool, caller: &Caller) -> Result<(), Failure> {
         self.only
             .iter()
-            .try_for_each(|name| pool.get(name).map(drop))
+            .try_for_each(|name| pool.get(name, caller).map(drop))
     }
 
     /// The name by which the router finds what this client calls `name`.
-    pub(super) fn name<'a>(&self, name: &'a str, pool: &Pool) -> Cow<'a, str> {
-        match self.single().and_then(|server| pool.find(server)) {
+    pub(super) fn name<'a>(&self, name: &'a str, pool: &Pool, caller: &Caller) -> Cow<'a, str> {
+        match self.single().and_then(|server| pool.find(server, caller)) {
             Some(server) => format!("{}.{name}", server.config().slug).into(),
             None => name.into(),
         }
     }
 
     /// The server and the URI that this client means by `uri`. No server: whoever lists it.
-    pub(super) fn resource<'a>(&self, uri: &'a str, pool: &Pool) -> (String, &'a str) {
+    pub(super) fn resource<'a>(
+        &self,
+        uri: &'a str,
+        pool: &Pool,
+        caller: &Caller,
+    ) -> (String, &'a str) {
         if let Some(server) = self.single() {
             return (server.to_owned(), uri);
         }
         if let Some(rest) = uri.strip_prefix(SCHEME)
             && let Some((server, own)) = rest.split_once(':')
-            && pool.find(server).is_some()
+            && pool.find(server, caller).is_some()
         {
             return (server.to_owned(), own);
         }
@@ -78,7 +83,7 @@ impl View {
     pub(super) fn uris(&self, catalog: &Catalog, caller: &Caller, kind: Kind) -> Vec<Named> {
         let mut taken = HashSet::new();
         let mut named = Vec::new();
-        for server in self.servers(catalog.pool()) {
+        for server in self.servers(catalog.pool(), caller) {
             let Some(list) = server.list_for(caller, kind) else {
                 continue;
             };
