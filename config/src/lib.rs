@@ -10,6 +10,7 @@ pub mod belief;
 pub mod diagnosis;
 pub mod env_file;
 pub mod expand;
+pub mod keyring;
 pub mod keys;
 pub mod layers;
 pub mod load;

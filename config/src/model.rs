@@ -44,6 +44,27 @@ pub struct Server {
     pub tools: ToolFilter,
 }
 
+impl Server {
+    /// Whether somebody has to be asked for what it is given: a program, or a keyring.
+    pub fn has_to_ask(&self) -> bool {
+        let asks = |text: &Text| text.raw.contains("${cmd:") || text.raw.contains("${keyring:");
+        let of_setting = |(_, setting): &(String, Setting)| match setting {
+            Setting::Text(text) | Setting::File(text) => asks(text),
+            Setting::Command(_) | Setting::Keyring(_) => true,
+        };
+        match &self.transport {
+            Some(Transport::Stdio(stdio)) => {
+                let texts = stdio.args.iter().chain(&stdio.env_files).chain(&stdio.cwd);
+                asks(&stdio.command)
+                    || texts.into_iter().any(asks)
+                    || stdio.env.iter().any(of_setting)
+            }
+            Some(Transport::Http(http)) => asks(&http.url) || http.headers.iter().any(of_setting),
+            None => false,
+        }
+    }
+}
+
 /// Where a server stands.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Origin {
@@ -132,6 +153,20 @@ pub enum Setting {
     File(Text),
     /// What a program says.
     Command(Vec<Text>),
+    /// What the system's keyring has.
+    Keyring(Text),
+}
+
+impl Setting {
+    /// Whether it says where a secret is, and not what it is.
+    pub fn is_reference(&self) -> bool {
+        match self {
+            Self::Text(text) => ["file:", "cmd:", "keyring:"]
+                .iter()
+                .any(|kind| text.raw.contains(kind)),
+            Self::File(_) | Self::Command(_) | Self::Keyring(_) => true,
+        }
+    }
 }
 
 /// Not what it says: that may be a secret.

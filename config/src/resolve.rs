@@ -4,15 +4,17 @@ use crate::{
     diagnosis::Diagnosis,
     env_file,
     expand::{Problem, Reference, Surroundings, expand, is_bare_variable},
+    keyring::Entry,
     layers::Places,
     mask,
     model::{Server, Setting, Stdio, Text, Transport},
-    secret::{self, How},
+    secret::{self, How, Starter},
 };
 use std::{
     collections::BTreeMap,
     env,
     path::{Path, PathBuf},
+    thread,
 };
 
 /// How a server is reached, with nothing left to be filled in.
@@ -45,8 +47,39 @@ impl std::fmt::Debug for Resolved {
     }
 }
 
+/// How many servers are asked for at once. A keyring that is locked lets each of them wait.
+const AT_ONCE: usize = 16;
+
+/// All of them, in their order. Those for which somebody has to be asked do not wait for each other.
+pub fn resolve_all(
+    servers: &[Server],
+    places: &Places,
+    starter: &(dyn Starter + Sync),
+) -> Vec<(Option<Resolved>, Vec<Diagnosis>)> {
+    let fetch = |server| resolve(server, places, How::Fetch(starter));
+    let mut all = Vec::with_capacity(servers.len());
+    for some in servers.chunks(AT_ONCE) {
+        thread::scope(|scope| {
+            let started: Vec<_> = some
+                .iter()
+                .map(|server| server.has_to_ask().then(|| scope.spawn(|| fetch(server))))
+                .collect();
+            for (server, started) in some.iter().zip(started) {
+                // A thread that failed is no reason to fail: it is tried here.
+                let asked = started.and_then(|thread| thread.join().ok());
+                all.push(asked.unwrap_or_else(|| fetch(server)));
+            }
+        });
+    }
+    all
+}
+
 /// Fills in everything, or says all that is missing.
-pub fn resolve(server: &Server, places: &Places, how: How) -> (Option<Resolved>, Vec<Diagnosis>) {
+pub fn resolve(
+    server: &Server,
+    places: &Places,
+    how: How<'_>,
+) -> (Option<Resolved>, Vec<Diagnosis>) {
     let source = &server.origin.source;
     let path = std::path::absolute(&source.path).unwrap_or_else(|_| source.path.clone());
     let folder = path.parent().unwrap_or(Path::new("/"));
@@ -156,6 +189,19 @@ impl Filling<'_> {
             Setting::File(path) => {
                 let raw = self.text(path, name, true);
                 self.fetch(Reference::File(raw), path, name)
+            }
+            Setting::Keyring(entry) => {
+                let raw = self.text(entry, name, false);
+                match Entry::parse(&raw) {
+                    Some(found) => self.fetch(Reference::Keyring(found), entry, name),
+                    None => {
+                        self.tell(
+                            Diagnosis::error("config::secret", "this is no entry of a keyring")
+                                .at(entry.span.clone(), "expected SERVICE/NAME"),
+                        );
+                        String::new()
+                    }
+                }
             }
             Setting::Command(argv) => {
                 let words = argv

@@ -147,6 +147,7 @@ fn settings(settings: &[(String, Setting)]) -> Value {
         Setting::Text(_) => json!(HIDDEN),
         Setting::File(path) => json!({ "file": path.raw }),
         Setting::Command(argv) => json!({ "cmd": args(argv) }),
+        Setting::Keyring(entry) => json!({ "keyring": entry.raw }),
     };
     let map: Map<String, Value> = settings
         .iter()

@@ -88,6 +88,7 @@ fn settings(settings: &[(String, Setting)]) -> Value {
         Setting::Text(text) => json!(text.raw),
         Setting::File(path) => json!({ "file": path.raw }),
         Setting::Command(argv) => json!({ "cmd": raw(argv) }),
+        Setting::Keyring(entry) => json!({ "keyring": entry.raw }),
     };
     let map: Map<String, Value> = settings
         .iter()
@@ -105,13 +106,19 @@ fn seconds(time: Duration) -> Value {
     }
 }
 
-/// Whether two servers are the same program, or the same address.
+/// Whether two servers are the same program, or the same address, with the same name or the same secrets: one
+/// program with two tokens is two servers.
 pub fn is_same(one: &Server, other: &Server) -> bool {
+    let namesakes = one.name == other.name;
     match (&one.transport, &other.transport) {
         (Some(Transport::Stdio(one)), Some(Transport::Stdio(other))) => {
             (&one.command.raw, raw(&one.args)) == (&other.command.raw, raw(&other.args))
+                && (namesakes || settings(&one.env) == settings(&other.env))
         }
-        (Some(Transport::Http(one)), Some(Transport::Http(other))) => one.url.raw == other.url.raw,
+        (Some(Transport::Http(one)), Some(Transport::Http(other))) => {
+            one.url.raw == other.url.raw
+                && (namesakes || settings(&one.headers) == settings(&other.headers))
+        }
         _ => false,
     }
 }
@@ -143,6 +150,14 @@ mod tests {
             .collect();
         let again = read(&json!({ "mcpServers": entries }).to_string());
         assert_eq!(again.len(), 2);
+        assert!(!is_same(&servers[0], &servers[1]));
+        let mut work = servers[0].clone();
+        work.name = "work".to_owned();
+        assert!(is_same(&servers[0], &work));
+        if let Some(Transport::Stdio(stdio)) = &mut work.transport {
+            stdio.env.clear();
+        }
+        assert!(!is_same(&servers[0], &work));
         for (one, other) in servers.iter().zip(&again) {
             assert!(is_same(one, other));
             assert_eq!(entry(one), entry(other));

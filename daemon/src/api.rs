@@ -87,15 +87,12 @@ impl Context {
         Ok((report, diagnoses))
     }
 
-    /// The same server; if it lacks something, after another look whether that is there by now.
-    async fn supplied(
+    /// A server that lacks something, after another look whether that is there by now.
+    async fn look_again(
         self: &Arc<Self>,
-        server: Arc<Server>,
+        server: &Server,
         caller: &Caller,
     ) -> Result<Arc<Server>, Failure> {
-        if server.config().lacks.is_none() {
-            return Ok(server);
-        }
         let name = server.config().name.clone();
         let context = Arc::clone(self);
         let reloaded = tokio::spawn(async move { context.reload().await }).await;

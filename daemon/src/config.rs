@@ -9,8 +9,7 @@ use crate::{
     supervisor::health::HealthPolicy,
 };
 use nexus_config::{
-    Diagnosis, Transport, layers::Places, load::Request, mask, model::Setting, scope::Scope, show,
-    write,
+    Diagnosis, Transport, layers::Places, load::Request, mask, scope::Scope, show, write,
 };
 use nexus_proto::{
     name::{Slug, unique_slugs},
@@ -303,10 +302,7 @@ impl ServerConfig {
         };
         let is_reference = |name: &str| {
             let mut settings = written.iter().filter(|(other, _)| other == name);
-            settings.any(|(_, setting)| match setting {
-                Setting::Text(text) => text.raw.contains("file:") || text.raw.contains("cmd:"),
-                Setting::File(_) | Setting::Command(_) => true,
-            })
+            settings.any(|(_, setting)| setting.is_reference())
         };
         let env = self.env.iter().filter(|(name, value)| {
             mask::names_secret(name) || mask::looks_secret(value) || is_reference(name)

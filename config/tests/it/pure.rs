@@ -6,6 +6,7 @@ const PURE: &[&str] = &[
     "diagnosis.rs",
     "env_file.rs",
     "expand.rs",
+    "keyring.rs",
     "keys.rs",
     "mask.rs",
     "model.rs",

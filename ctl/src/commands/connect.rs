@@ -70,9 +70,11 @@ fn connect(context: &Context, args: &Args, agent: &Agent, path: &Path) -> Result
     let servers = found
         .map(|found| found.document.servers)
         .unwrap_or_default();
-    let ours = config::load(None).1.servers;
+    // What only a project has does not replace what the agent has everywhere.
+    let (_, loaded) = config::load(None);
     let is_ours = |server: &&Server| {
-        ours.iter().any(|other| is_same(server, other)) && !agents::is_nexus(server)
+        let mut ours = loaded.seen_from(None).filter(|other| other.enabled);
+        ours.any(|other| is_same(server, other)) && !agents::is_nexus(server)
     };
     let take: Vec<String> = if args.keep {
         vec![]

@@ -63,7 +63,8 @@ pub(crate) async fn run(context: &Context) -> Result<(), Error> {
         }),
         Err(error) => return Err(error),
     }
-    agents(&mut findings, &loaded.servers);
+    let ours: Vec<&Server> = loaded.seen_from(None).filter(|s| s.enabled).collect();
+    agents(&mut findings, &ours);
     report(context, &findings)
 }
 
@@ -228,7 +229,7 @@ async fn daemon(findings: &mut Vec<Finding>, nexus: &Nexus) -> Result<(), Error>
     Ok(())
 }
 
-fn agents(findings: &mut Vec<Finding>, ours: &[Server]) {
+fn agents(findings: &mut Vec<Finding>, ours: &[&Server]) {
     for agent in agents::ALL {
         let Some(found) = agent
             .file()

@@ -116,8 +116,7 @@ fn import(context: &Context, args: &Args, servers: &[Server]) -> Result<(), Erro
     let mut told = Vec::new();
     for server in servers {
         let known = loaded
-            .servers
-            .iter()
+            .seen_from(None)
             .find(|other| other.name == server.name);
         let fate = match known {
             None => Fate::Added,

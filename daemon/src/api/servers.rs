@@ -6,7 +6,10 @@ use crate::{
     pool::{Server, key::Caller},
     process::memory,
     shutdown::Shutdown,
-    supervisor::{log::LogLine, machine::Command},
+    supervisor::{
+        log::LogLine,
+        machine::{Command, Outcome},
+    },
 };
 use nexus_proto::{
     reason::{Failure, Reason},
@@ -41,16 +44,21 @@ impl Servers {
             self.0.router.check_open()?;
         }
         // What it lacked may be there by now: a file, an open keyring.
-        let server = match command {
-            Command::Start | Command::Restart => self.0.supplied(server, caller).await?,
-            _ => server,
+        let lacked = command != Command::Stop && server.config().lacks.is_some();
+        let server = match lacked {
+            true => self.0.look_again(&server, caller).await?,
+            false => server,
         };
         // Carried out to its end, also when whoever asked for it has gone.
         let commanded = tokio::spawn({
             let server = Arc::clone(&server);
             async move { server.command(command, wait).await }
         });
-        let outcome = commanded.await.map_err(|_| broken())?;
+        let outcome = match commanded.await.map_err(|_| broken())? {
+            // Another look has started it.
+            Outcome::AlreadyTrue if lacked => Outcome::Accepted,
+            outcome => outcome,
+        };
         if wait && command != Command::Stop {
             // Waiting for a server that cannot start ends with the reason why.
             server.check_running()?;

@@ -1,13 +1,12 @@
 //! From what is written to what is run.
 
 use super::{Config, MAX_QUEUE, ServerConfig, error::failure, name_servers};
-use crate::supervisor::health::HealthPolicy;
+use crate::{process::Helpers, supervisor::health::HealthPolicy};
 use nexus_config::{
     Diagnosis, Loaded, Server, Transport,
     layers::Places,
     model::Health,
-    resolve::{Resolved, resolve},
-    secret::How,
+    resolve::{Resolved, resolve_all},
 };
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -24,11 +23,10 @@ pub(super) fn config(loaded: Loaded, places: &Places) -> Config {
         settings: loaded.settings,
         ..Config::default()
     };
-    for written in loaded.servers.into_iter().filter(|server| server.enabled) {
-        if !can_be_reached(&written, &mut config.diagnoses) {
-            continue;
-        }
-        let (resolved, diagnoses) = resolve(&written, places, How::Fetch);
+    let mut servers = loaded.servers;
+    servers.retain(|server| server.enabled && can_be_reached(server, &mut config.diagnoses));
+    let resolved = resolve_all(&servers, places, &Helpers);
+    for (written, (resolved, diagnoses)) in servers.into_iter().zip(resolved) {
         let lacks = diagnoses.iter().find(|diagnosis| diagnosis.is_error());
         let lacks = lacks.map(|diagnosis| Arc::new(failure(diagnosis)));
         config.diagnoses.extend(diagnoses);
