@@ -72,7 +72,11 @@ impl Problem {
     pub fn fixes(&self) -> Vec<String> {
         match self {
             Self::Unset(name) => vec![
-                format!("set {name} where nexusd is started (for the service: `systemctl --user set-environment {name}=…`)"),
+                if cfg!(target_os = "linux") {
+                    format!("set {name} where nexusd is started, and restart it (the service: `systemctl --user set-environment {name}=…` and `systemctl --user restart nexusd`)")
+                } else {
+                    format!("set {name} where nexusd is started, and restart it")
+                },
                 format!("or give it a default: ${{{name}:-…}}"),
                 format!("if it is meant as it stands, write $${{{name}}}"),
             ],

@@ -105,7 +105,7 @@ pub const FOREIGN: &[&str] = &[
 /// What the whole of our own files may have besides servers.
 pub const TOP: &[Key] = keys! {
     "daemon" []: "map" => "settings of the daemon: `log`, `threads`; the command line wins";
-    "policy" []: "map" => "kept for what agents may do; not used in this version";
+    "policy" []: "map" => "what agents may do; it has no effect yet, which a warning says";
 };
 
 /// Under which names servers stand in a file: the first that there is.

@@ -2,7 +2,7 @@
 
 use crate::{
     mask,
-    model::{Health, HttpKind, Server, Setting, Text, Transport},
+    model::{Health, HttpKind, Server, Setting, Stdio, Text, Transport},
 };
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -116,6 +116,28 @@ pub fn args(args: &[Text]) -> Vec<String> {
         before = raw;
     }
     shown
+}
+
+/// A program and its arguments as one line for a shell, those that may be secrets hidden.
+pub fn command_line(stdio: &Stdio) -> String {
+    let mut words = vec![stdio.command.raw.clone()];
+    words.extend(args(&stdio.args));
+    // What is to be filled in is shown as it was written.
+    let quoted = |word: &String| match word.contains("${") || word == HIDDEN {
+        true => word.clone(),
+        false => shlex::try_quote(word).map_or_else(|_| word.clone(), Into::into),
+    };
+    let words: Vec<String> = words.iter().map(quoted).collect();
+    words.join(" ")
+}
+
+/// What a server is, in one line without secrets.
+pub fn summary(server: &Server) -> String {
+    match &server.transport {
+        Some(Transport::Stdio(stdio)) => command_line(stdio),
+        Some(Transport::Http(http)) => url(&http.url.raw),
+        None => "disabled".to_owned(),
+    }
 }
 
 /// An address, without user, password and query.

@@ -339,6 +339,15 @@ impl ServerConfig {
         Some(format!("{place} ({})", source.layer))
     }
 
+    /// What is run, as it was written and as it may be shown: one line for a shell.
+    pub fn shown(&self) -> String {
+        let Some(Some(Transport::Stdio(stdio))) = self.written.as_ref().map(|w| &w.transport)
+        else {
+            return self.command.clone();
+        };
+        show::command_line(stdio)
+    }
+
     /// What is to be run.
     pub fn spawn_spec(&self) -> SpawnSpec {
         SpawnSpec {

@@ -12,7 +12,7 @@ use crate::{
     output::{safe, table::Table, time},
 };
 use nexus_config::{
-    Diagnosis, Layer, Server, Source, Transport,
+    Diagnosis, Layer, Server, Source,
     read::{Dialect, read},
     show, write,
 };
@@ -133,7 +133,7 @@ fn import(context: &Context, args: &Args, servers: &[Server]) -> Result<(), Erro
         output.note(&format!(
             "  {mark} {}: {} ({word})",
             safe::line(&server.name),
-            safe::line(&what(server))
+            safe::line(&show::summary(server))
         ));
         if matches!(fate, Fate::Added | Fate::Replaced) {
             put.push((server.name.clone(), write::entry(server)));
@@ -162,18 +162,6 @@ fn import(context: &Context, args: &Args, servers: &[Server]) -> Result<(), Erro
         backup.as_deref(),
         &told,
     )
-}
-
-fn what(server: &Server) -> String {
-    match &server.transport {
-        Some(Transport::Stdio(stdio)) => {
-            let mut words = vec![stdio.command.raw.clone()];
-            words.extend(show::args(&stdio.args));
-            words.join(" ")
-        }
-        Some(Transport::Http(http)) => show::url(&http.url.raw),
-        None => "disabled".to_owned(),
-    }
 }
 
 /// Puts the servers into our file, after what was in it has been put aside.

@@ -37,7 +37,13 @@ impl ConfigError {
     pub fn failure(&self) -> Failure {
         let failure = Failure::new(Reason::ConfigInvalid, self.to_string());
         match self.diagnoses.first() {
-            Some(first) => failure.with(|details| *details = self::details(first)),
+            Some(first) => failure.with(|details| {
+                *details = self::details(first);
+                let file = first.source.as_ref().map(|source| source.path.display());
+                let look =
+                    file.map(|file| format!("`nexusctl config check {file}` shows the line"));
+                details.fixes.extend(look);
+            }),
             None => failure,
         }
     }

@@ -260,6 +260,7 @@ fn instance_spec(config: &ServerConfig, key: &Key, folder: Option<&Path>) -> Ins
         name: config.name.clone(),
         origin: config.origin(),
         spawn,
+        shown: config.shown(),
         lacks: config.lacks.clone(),
         start_timeout: config.start_timeout,
         health: config.health,

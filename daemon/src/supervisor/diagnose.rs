@@ -33,10 +33,9 @@ pub(super) fn ended(
 ) -> Failure {
     let slug = Slug::of(&spec.name);
     let remedy = match failure.reason {
-        Reason::ServerExited => remedy::ended(exit, stderr, slug.as_str()),
+        Reason::ServerExited => remedy::ended(exit, stderr, &spec.shown, slug.as_str()),
         Reason::HandshakeFailed => {
-            let command = &spec.spawn.command;
-            remedy::no_handshake(command, spec.start_timeout, stderr, slug.as_str())
+            remedy::no_handshake(&spec.shown, spec.start_timeout, stderr, slug.as_str())
         }
         _ => Remedy::default(),
     };

@@ -35,6 +35,8 @@ pub struct InstanceSpec {
     pub origin: Option<String>,
     /// What is to be run.
     pub spawn: SpawnSpec,
+    /// The same as people may see it: without secrets.
+    pub shown: String,
     /// Why it cannot be: it lacks something that only an operator can give it.
     pub lacks: Option<Arc<Failure>>,
     /// How long the handshake may take.
@@ -192,6 +194,7 @@ mod tests {
                 env: BTreeMap::from([("PATH".into(), "/bin:/usr/bin".into())]),
                 cwd: None,
             },
+            shown: String::new(),
             lacks: None,
             start_timeout: Duration::from_secs(600),
             health: HealthPolicy::default(),
