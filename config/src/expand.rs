@@ -1,6 +1,6 @@
 //! Variables in a text, in all the ways in which people write them. Pure: what they stand for is asked for.
 
-use crate::keyring::Entry;
+use crate::{keyring::Entry, mask::is_no_name};
 use std::{fmt, path::Path};
 
 /// Defaults may have variables in them, but not without end.
@@ -51,10 +51,12 @@ pub enum Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Unset(name) if is_no_name(name) => f.write_str("what stands in ${…} is no variable, but looks like a secret"),
             Self::Unset(name) => write!(f, "the variable {name} is not set"),
             Self::NoHome => f.write_str("`~` stands for your home, which is not known"),
             Self::NoWorkspace => f.write_str("${workspaceFolder} stands for the folder of a project, and this file belongs to none"),
             Self::Input(id) => write!(f, "${{input:{id}}} is asked for by VS Code, and by nobody here"),
+            Self::Unknown(what) if is_no_name(what) => f.write_str("nobody knows what this ${…} stands for"),
             Self::Unknown(what) => write!(f, "nobody knows what {what} stands for"),
             Self::Unclosed => f.write_str("a `${` has no `}`"),
             Self::Reference(Reference::File(path), why) => write!(f, "the secret in {path} cannot be had: {why}"),
@@ -71,6 +73,7 @@ impl Problem {
     /// What to do about it.
     pub fn fixes(&self) -> Vec<String> {
         match self {
+            Self::Unset(name) if is_no_name(name) => vec!["write it without the ${…}; better, keep it elsewhere: ${file:PATH} or ${keyring:SERVICE/NAME}".to_owned()],
             Self::Unset(name) => vec![
                 if cfg!(target_os = "linux") {
                     format!("set {name} where nexusd is started, and restart it (the service: `systemctl --user set-environment {name}=…` and `systemctl --user restart nexusd`)")

@@ -8,7 +8,7 @@ mod windows;
 use crate::keyring::Entry;
 use crate::{belief, expand::Reference};
 use std::{
-    fmt, fs,
+    fmt,
     io::{self, Read as _},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
@@ -127,12 +127,7 @@ pub fn read_text(path: &Path) -> Result<String, String> {
         io::ErrorKind::PermissionDenied => "you may not read it".to_owned(),
         _ => error.to_string(),
     };
-    let meta = fs::metadata(path).map_err(say)?;
-    if !meta.is_file() {
-        return Err("it is not a file".to_owned());
-    }
-    let file = fs::File::open(path).map_err(say)?;
-    let meta = file.metadata().map_err(say)?;
+    let (file, meta) = belief::open(path).map_err(say)?;
     belief::check(path, &meta)
         .map_err(|doubt| format!("{} {}", doubt.path.display(), doubt.problem))?;
     let mut bytes = Vec::new();
@@ -259,6 +254,7 @@ fn trim(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn of(reference: Reference) -> Result<String, String> {
         fetch(&reference, How::Fetch(&Plainly), Path::new("/"), None)

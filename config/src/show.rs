@@ -165,7 +165,7 @@ pub fn url(url: &str) -> String {
 fn settings(settings: &[(String, Setting)]) -> Value {
     let shown = |setting: &Setting| match setting {
         // What only refers to a secret is none.
-        Setting::Text(text) if is_reference(&text.raw) => json!(text.raw),
+        Setting::Text(text) if mask::is_reference(&text.raw) => json!(text.raw),
         Setting::Text(_) => json!(HIDDEN),
         Setting::File(path) => json!({ "file": path.raw }),
         Setting::Command(argv) => json!({ "cmd": args(argv) }),
@@ -176,15 +176,6 @@ fn settings(settings: &[(String, Setting)]) -> Value {
         .map(|(name, setting)| (name.clone(), shown(setting)))
         .collect();
     Value::Object(map)
-}
-
-fn is_reference(text: &str) -> bool {
-    let inner = text
-        .strip_prefix("${")
-        .and_then(|rest| rest.strip_suffix('}'));
-    inner.is_some_and(|inner| {
-        !inner.contains(":-") && !inner.contains('{') && !inner.starts_with("cmd:")
-    })
 }
 
 fn seconds(time: Duration) -> f64 {

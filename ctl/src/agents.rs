@@ -132,7 +132,9 @@ impl Agent {
         if !path.is_file() {
             return Ok(None);
         }
-        Ok(Some(self.read_bytes(path, &fs::read(path)?)))
+        Ok(Some(
+            self.read_bytes(path, &read_within(path, MAX_FOREIGN)?),
+        ))
     }
 
     fn read_bytes(&self, path: &Path, bytes: &[u8]) -> Found {
@@ -145,7 +147,7 @@ impl Agent {
             diagnoses: vec![diagnosis],
             ..Document::default()
         };
-        let source = match Source::of_bytes(path, Layer::User, bytes) {
+        let source = match Source::of_foreign(path, Layer::User, bytes) {
             Ok(source) => source,
             Err(diagnosis) => {
                 return Found {

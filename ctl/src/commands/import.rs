@@ -13,8 +13,11 @@ use crate::{
 };
 use nexus_config::{
     Diagnosis, Layer, Server, Source,
+    belief::read_within,
     read::{Dialect, read},
-    show, write,
+    show,
+    source::MAX_FOREIGN,
+    write,
 };
 use serde_json::{Value, json};
 use std::{
@@ -63,9 +66,9 @@ fn gather(context: &Context, from: &str) -> Result<Vec<Server>, Error> {
         move |source| Error::Io { attempt, source }
     };
     let document = if is_path && Agent::find(from).is_none() {
-        let bytes = fs::read(path).map_err(unreadable(path))?;
+        let bytes = read_within(path, MAX_FOREIGN).map_err(unreadable(path))?;
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        match Source::of_bytes(&path, Layer::Asked, &bytes) {
+        match Source::of_foreign(&path, Layer::Asked, &bytes) {
             Ok(source) => read(
                 &source,
                 Dialect {
