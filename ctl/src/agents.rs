@@ -6,12 +6,14 @@ pub(crate) mod record;
 use edit::Shape;
 use nexus_config::{
     Format, Layer, Server, Source,
+    belief::read_within,
     node::Node,
     read::{Dialect, Document, read_tree},
+    source::MAX_FOREIGN,
     syntax,
 };
 use std::{
-    env, fs,
+    env,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -73,6 +75,7 @@ pub(crate) const ALL: &[Agent] = agents! {
     "factory" "Factory" ["mcpServers"], Plain: "~/.factory/mcp.json";
     "trae" "Trae" ["mcpServers"], Plain: "<cfg>/Trae/User/mcp.json";
     "junie" "Junie" ["mcpServers"], Plain: "~/.junie/mcp/mcp.json";
+    "home-manager" "home-manager" ["mcpServers"], Plain: "~/.config/mcp/mcp.json";
     "vibe" "Mistral Vibe" ["mcp_servers"], Named: "~/.vibe/config.toml";
 };
 

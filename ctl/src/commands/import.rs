@@ -224,22 +224,20 @@ fn list(context: &Context) -> Result<(), Error> {
         let Some(path) = agent.file().filter(|path| path.is_file()) else {
             continue;
         };
-        let servers = agent
-            .read(&path)
-            .ok()
-            .flatten()
-            .map(|found| found.document.servers)
-            .unwrap_or_default();
+        let found = agent.read(&path).ok().flatten();
+        let document = found.map(|found| found.document).unwrap_or_default();
+        let is_broken = document.diagnoses.iter().any(Diagnosis::is_error);
+        let servers = document.servers;
         let names: Vec<String> = servers
             .iter()
             .filter(|server| !agents::is_nexus(server))
             .map(|server| safe::line(&server.name))
             .collect();
         rows.push(json!({ "agent": agent.id, "servers": names, "file": path }));
-        let count = if names.is_empty() {
-            "none".to_owned()
-        } else {
-            names.join(", ")
+        let count = match names.is_empty() {
+            true if is_broken => format!("`nexusctl import {}` says what is wrong", agent.id),
+            true => "none".to_owned(),
+            false => names.join(", "),
         };
         table.row([
             agent.id.into(),
