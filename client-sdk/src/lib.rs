@@ -119,7 +119,7 @@ pub use events::{CallStream, LogStream, ResourceEvents, ServerEvents};
 pub use json::RawJson;
 pub use model::{
     Agent, AgentCapabilities, CallEvent, CommandOutcome, Commanded, Completion, Content,
-    DaemonStatus, ElicitationComplete, Instance, ListChange, ListKind, LogLevel, LogLine,
+    DaemonStatus, ElicitationComplete, HttpDoor, Instance, ListChange, ListKind, LogLevel, LogLine,
     LogMessage, LogOptions, Message, MissingServer, Progress, Prompt, PromptArgument, PromptList,
     PromptResult, ReadResult, ReloadReport, Resource, ResourceContents, ResourceData,
     ResourceEvent, ResourceList, ResourceTemplate, Role, Root, Server, ServerEvent, ServerFailure,

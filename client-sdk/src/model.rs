@@ -13,7 +13,7 @@ mod tool_result;
 
 pub use agent::{Agent, AgentCapabilities, ElicitationComplete, ListChange, ListKind, Root};
 pub use completion::Completion;
-pub use daemon::{DaemonStatus, ReloadReport};
+pub use daemon::{DaemonStatus, HttpDoor, ReloadReport};
 pub use log::{LogLine, LogMessage, LogOptions};
 pub use message::{Message, Role};
 pub use nexus_proto::level::{LogLevel, UnknownLogLevel};

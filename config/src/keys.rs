@@ -104,7 +104,7 @@ pub const FOREIGN: &[&str] = &[
 
 /// What the whole of our own files may have besides servers.
 pub const TOP: &[Key] = keys! {
-    "daemon" []: "map" => "settings of the daemon: `log`, `threads`; the command line wins";
+    "daemon" []: "map" => "settings of the daemon: `log`, `threads`, `http` (a loopback address); the command line wins";
     "policy" []: "map" => "what agents may do; it has no effect yet, which a warning says";
 };
 

@@ -196,6 +196,7 @@ impl Loaded {
             None => {
                 self.settings.log = settings.log.or(self.settings.log.take());
                 self.settings.threads = settings.threads.or(self.settings.threads);
+                self.settings.http = settings.http.or(self.settings.http);
             }
             Some(_) if settings != Settings::default() => self.diagnoses.push(
                 Diagnosis::warning(

@@ -1,7 +1,7 @@
 //! The one model: what a server is, however it was written. Nothing is filled in yet. Pure.
 
 use crate::{node::Span, scope::Scope, source::Source};
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 /// One server, as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -285,6 +285,8 @@ pub struct Settings {
     pub log: Option<String>,
     /// How many threads serve calls.
     pub threads: Option<u16>,
+    /// The loopback address on which MCP over HTTP is served.
+    pub http: Option<SocketAddr>,
 }
 
 #[cfg(test)]

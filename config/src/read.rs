@@ -217,8 +217,9 @@ impl Reader<'_> {
                     let threads = fields.count(entry, 1..=256);
                     self.document.settings.threads = threads.and_then(|n| u16::try_from(n).ok());
                 }
+                "http" => self.document.settings.http = fields.address(entry),
                 _ => {
-                    let near = nearest(&entry.key, ["log", "threads"]);
+                    let near = nearest(&entry.key, ["log", "threads", "http"]);
                     let text = near.map_or(String::new(), |near| format!("did you mean {near:?}?"));
                     let message = format!("unknown key {:?} under \"daemon\"", entry.key);
                     self.tell(

@@ -222,6 +222,14 @@ Examples:
   nexusctl mcp --server github
   echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}' | nexusctl mcp")]
     Mcp(Mcp),
+    /// Show how to reach the pool over HTTP: the address, the token, and what to write for an agent
+    #[command(after_help = "\
+HTTP is off unless the daemon was started with --http, or nexus.toml has `http` under [daemon].
+
+Examples:
+  nexusctl http
+  curl -H \"Authorization: Bearer $(nexusctl http --json | jq -r .token)\" http://127.0.0.1:7420/mcp ...")]
+    Http(Json),
     /// Measure how long the daemon, or a server, takes to answer
     #[command(after_help = "\
 Examples:
@@ -446,7 +454,7 @@ impl Command {
             Self::Prompts(args) => args.json.json,
             Self::Prompt(args) => args.json.json,
             Self::Complete(args) => args.json.json,
-            Self::Agents(json) => json.json,
+            Self::Agents(json) | Self::Http(json) => json.json,
             Self::LogLevel(args) => args.json.json,
             Self::Ping(args) => args.json.json,
             Self::Start(args) | Self::Stop(args) | Self::Restart(args) => args.json.json,

@@ -8,6 +8,7 @@ pub(crate) mod config;
 pub(crate) mod connect;
 pub(crate) mod control;
 pub(crate) mod doctor;
+pub(crate) mod http;
 pub(crate) mod import;
 pub(crate) mod log_level;
 pub(crate) mod logs;
@@ -86,6 +87,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<(), Error
         Command::Prompt(args) => prompt::run(context, args).await,
         Command::Complete(args) => complete::run(context, args).await,
         Command::Agents(_) => agents::run(context).await,
+        Command::Http(_) => http::run(context).await,
         Command::LogLevel(args) => log_level::run(context, args).await,
         Command::Mcp(args) => mcp::run(context, args).await,
         Command::Ping(args) => ping::run(context, args).await,

@@ -2,10 +2,12 @@
 
 mod answers;
 mod attachment;
+mod folder;
 mod registry;
 
 pub use answers::Answers;
 pub use attachment::{Attachment, Hello, Question, Refusal, Root, ToAgent};
+pub use folder::folder;
 pub use registry::{Presence, Registry};
 
 use bytes::Bytes;

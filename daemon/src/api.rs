@@ -29,6 +29,7 @@ use nexus_proto::{
 };
 use parking_lot::RwLock;
 use std::{
+    net::SocketAddr,
     path::PathBuf,
     sync::{
         Arc,
@@ -68,6 +69,17 @@ pub struct Context {
     pub connections: AtomicUsize,
     /// Who they are.
     pub agents: Registry,
+    /// Where else we listen.
+    pub http: Option<HttpDoor>,
+}
+
+/// MCP over HTTP on a loopback address.
+#[derive(Debug, Clone)]
+pub struct HttpDoor {
+    /// Where.
+    pub address: SocketAddr,
+    /// The file with the token.
+    pub token_file: PathBuf,
 }
 
 impl Context {
@@ -99,7 +111,7 @@ impl Context {
         reloaded
             .map_err(|_| broken())?
             .map_err(|error| error.failure())?;
-        self.pool.get_any(&name, caller)
+        self.pool.get(&name, caller)
     }
 
     /// How many clients are connected.

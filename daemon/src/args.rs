@@ -2,7 +2,7 @@
 
 use crate::telemetry::LogFormat;
 use clap::{Parser, Subcommand};
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 /// One pool of MCP servers for every agent on this machine.
 ///
@@ -18,6 +18,11 @@ pub struct Args {
     /// Where to listen [default: $XDG_RUNTIME_DIR/nexus/nexusd.sock]
     #[arg(long, value_name = "PATH", env = nexus_proto::endpoint::SOCKET_VARIABLE)]
     pub socket: Option<PathBuf>,
+
+    /// Serve MCP over HTTP too, on this loopback address [default if given alone: 127.0.0.1:7420]; `nexusctl
+    /// http` shows the token that clients need
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:7420")]
+    pub http: Option<SocketAddr>,
 
     /// What to log: error, warn, info, debug, trace, or a filter such as nexusd=debug [default: info]
     #[arg(long, value_name = "FILTER", env = "NEXUS_LOG")]

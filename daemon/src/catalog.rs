@@ -16,8 +16,9 @@ pub use prompt::Prompt;
 pub use search::search;
 pub use tool::Tool;
 
-use crate::pool::{Pool, Server, key::Caller};
+use crate::pool::{Pool, Server, check_length, key::Caller, no_such_server};
 use names::{Cache, Names};
+use nexus_proto::reason::Failure;
 use std::sync::Arc;
 
 /// What all servers have.
@@ -41,6 +42,31 @@ impl Catalog {
     /// The servers that it is the catalog of.
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
+    }
+
+    /// The servers that a caller sees, in the order of their names.
+    pub fn servers(&self, caller: &Caller) -> Vec<Arc<Server>> {
+        let servers = self.pool.servers();
+        let seen = servers.values().filter(|server| caller.sees(server));
+        seen.cloned().collect()
+    }
+
+    /// The server of that name or slug, if the caller sees it.
+    pub fn find_server(&self, name: &str, caller: &Caller) -> Option<Arc<Server>> {
+        self.pool.find(name, caller)
+    }
+
+    /// The server of that name or slug, or an error that names the nearest.
+    pub fn server(&self, name: &str, caller: &Caller) -> Result<Arc<Server>, Failure> {
+        check_length(name)?;
+        self.find_server(name, caller).ok_or_else(|| {
+            if let Some(failure) = self.pool.is_elsewhere(name) {
+                return failure;
+            }
+            let seen = self.servers(caller);
+            let names: Vec<_> = seen.iter().map(|s| s.config().name.clone()).collect();
+            no_such_server(name, names.iter())
+        })
     }
 
     /// What a server has of one kind as this caller sees it, if it has ever been listed.

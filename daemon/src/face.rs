@@ -1,6 +1,7 @@
 //! The doors of the daemon: one endpoint, several protocols told apart by their first bytes.
 
 pub mod door;
+pub mod http;
 mod lines;
 pub mod mcp;
 pub mod rewind;

@@ -6,10 +6,12 @@ pub mod key;
 mod member;
 mod server;
 pub mod shelf;
+mod sight;
 pub mod timings;
 
 pub use member::{Admission, Member};
 pub use server::{Keeper, Listener, Server};
+pub use sight::Sight;
 
 use crate::{
     config::{Config, ServerConfig},
@@ -74,16 +76,9 @@ impl Pool {
         self.surroundings.pulse.subscribe()
     }
 
-    /// Those that this caller sees, by name.
-    pub fn servers_for(&self, caller: &Caller) -> Vec<Arc<Server>> {
-        let servers = self.servers.read();
-        let seen = servers.values().filter(|server| server.is_for(caller));
-        seen.cloned().collect()
-    }
-
-    /// The server of that name or slug that this caller sees.
+    /// The server of that name or slug, if the caller sees it.
     pub fn find(&self, name: &str, caller: &Caller) -> Option<Arc<Server>> {
-        self.find_where(name, |server| server.is_for(caller))
+        self.find_where(name, |server| caller.sees(server))
     }
 
     fn find_where(&self, name: &str, good: impl Fn(&Server) -> bool) -> Option<Arc<Server>> {
@@ -91,7 +86,8 @@ impl Pool {
         if let Some(server) = servers.get(name).filter(|server| good(server)) {
             return Some(Arc::clone(server));
         }
-        // A slug is nobody else's name; names that differ only in case may be several.
+        // A slug is nobody else's name, but of those whom nobody sees both; names that differ only in case may be
+        // several.
         let by = |is_meant: &dyn Fn(&ServerConfig) -> bool| {
             let mut good = servers.values().filter(|server| good(server));
             good.find(|server| is_meant(&server.config())).cloned()
@@ -99,21 +95,6 @@ impl Pool {
         by(&|config| config.slug.as_str() == name)
             .or_else(|| by(&|config| config.name.eq_ignore_ascii_case(name)))
             .or_else(|| by(&|config| config.slug.as_str().eq_ignore_ascii_case(name)))
-    }
-
-    /// The server of that name or slug that this caller sees, or an error that names the nearest.
-    pub fn get(&self, name: &str, caller: &Caller) -> Result<Arc<Server>, Failure> {
-        check_length(name)?;
-        self.find(name, caller)
-            .ok_or_else(|| self.no_such_server(name, caller))
-    }
-
-    /// The same for an operator, who looks after all of them. The caller's own comes first.
-    pub fn get_any(&self, name: &str, caller: &Caller) -> Result<Arc<Server>, Failure> {
-        check_length(name)?;
-        self.find(name, caller)
-            .or_else(|| self.find_where(name, |_| true))
-            .ok_or_else(|| self.no_such_server(name, caller))
     }
 
     /// What to tell somebody who wants a server that only others see.
@@ -127,24 +108,13 @@ impl Pool {
         Some(failure.with(|details| details.hint = Some(hint.to_owned())))
     }
 
-    fn no_such_server(&self, name: &str, caller: &Caller) -> Failure {
-        if let Some(failure) = self.is_elsewhere(name) {
-            return failure;
-        }
-        let servers = self.servers_for(caller);
-        let names: Vec<String> = servers.iter().map(|s| s.config().name.clone()).collect();
-        let near = nearest(name, names.iter().map(String::as_str));
-        let message = format!("there is no server {name:?}");
-        Failure::new(Reason::ServerNotFound, message).with(|details| {
-            details.suggestion = near.map(str::to_owned);
-            details.hint = Some(match &names[..] {
-                [] => "no servers are configured".to_owned(),
-                names => format!(
-                    "the servers are: {}",
-                    names[..names.len().min(20)].join(", ")
-                ),
-            });
-        })
+    /// The server of that name or slug, for an operator, who looks after all of them; what the caller sees comes
+    /// first. Or an error that names the nearest.
+    pub fn get(&self, name: &str, caller: &Caller) -> Result<Arc<Server>, Failure> {
+        check_length(name)?;
+        self.find(name, caller)
+            .or_else(|| self.find_where(name, |_| true))
+            .ok_or_else(|| no_such_server(name, self.servers().keys()))
     }
 
     /// Makes the pool what the config says. Servers that it leaves as they were go on.
@@ -250,4 +220,21 @@ pub fn check_length(name: &str) -> Result<(), Failure> {
     }
     let message = format!("no name is longer than {MAX_NAME} bytes");
     Err(Failure::new(Reason::InvalidRequest, message))
+}
+
+/// There is none of that name; these there are.
+pub fn no_such_server<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Failure {
+    let known: Vec<&str> = known.map(String::as_str).collect();
+    let near = nearest(name, known.iter().copied());
+    let message = format!("there is no server {name:?}");
+    Failure::new(Reason::ServerNotFound, message).with(|details| {
+        details.suggestion = near.map(str::to_owned);
+        details.hint = Some(match &*known {
+            [] => "no servers are configured".to_owned(),
+            known => {
+                let first = &known[..known.len().min(20)];
+                format!("the servers are: {}", first.join(", "))
+            }
+        });
+    })
 }

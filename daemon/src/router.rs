@@ -68,7 +68,7 @@ impl Router {
 
     /// Has lists that are no longer good asked for again. Whether there were any.
     async fn freshen(&self, caller: &Caller, kind: Kind) -> bool {
-        let servers = self.catalog.pool().servers_for(caller);
+        let servers = self.catalog.servers(caller);
         let stale: Vec<_> = servers
             .iter()
             .filter(|server| server.lists_for(caller).of(kind).is_stale())

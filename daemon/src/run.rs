@@ -6,7 +6,7 @@ use crate::{
     args::Args,
     catalog::Catalog,
     config::{Config, watch::FileWatch},
-    face::door,
+    face::{door, http},
     platform::{
         self, Wish,
         manager::{self, Notice},
@@ -21,6 +21,8 @@ use nexus_config::Diagnosis;
 use nexus_proto::endpoint::{BindError, Endpoint, EndpointError, Listener};
 use parking_lot::RwLock;
 use std::{
+    net::SocketAddr,
+    path::Path,
     sync::{Arc, atomic::AtomicUsize},
     time::{Duration, SystemTime},
 };
@@ -60,6 +62,9 @@ pub enum RunError {
         /// Its process.
         pid: Option<u32>,
     },
+    /// There is no listening for HTTP.
+    #[error("{0}")]
+    Http(#[from] http::BindError),
     /// Anything else.
     #[error("{0:#}")]
     Other(#[from] anyhow::Error),
@@ -73,6 +78,9 @@ impl RunError {
                 source: BindError::UnsafeDirectory { hint, .. },
                 ..
             } => Some(hint),
+            Self::Http(http::BindError::Bind(..)) => {
+                Some("choose another port with --http 127.0.0.1:PORT")
+            }
             Self::Endpoint(_) => Some("choose a place with --socket or NEXUS_SOCKET"),
             _ => None,
         }
@@ -91,6 +99,10 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
     look_after_processes(&endpoint);
 
     let state = args.state.clone().or_else(crate::config::state_folder);
+    let loopback = match args.http.or(config.settings.http) {
+        Some(address) => Some(loopback(address, state.as_deref()).await?),
+        None => None,
+    };
     let pool = Arc::new(Pool::new(state.as_deref()));
     let catalog = Arc::new(Catalog::new(Arc::clone(&pool)));
     let router = Arc::new(Router::new(Arc::clone(&catalog)));
@@ -107,6 +119,7 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
         started_at: SystemTime::now(),
         connections: AtomicUsize::new(0),
         agents: Default::default(),
+        http: loopback.as_ref().map(http::Loopback::door),
     });
     let routes = api::routes(&context)
         .await
@@ -114,7 +127,10 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
     tell_all(&config.diagnoses);
     // Before the door opens: nobody is to see servers that are not even being started.
     pool.apply(&config).await;
-    let door = tokio::spawn(door::serve(listener, routes, Arc::clone(&context)));
+    let http = http::Face::new(Arc::clone(&context));
+    let door = door::serve(listener, routes, Arc::clone(&context), Arc::clone(&http));
+    let door = tokio::spawn(door);
+    let loopback = loopback.map(|loopback| tokio::spawn(loopback.serve(http)));
     info!(
         pid = std::process::id(),
         endpoint = %endpoint,
@@ -142,6 +158,9 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
     }
 
     shutdown.close_api();
+    if let Some(loopback) = loopback {
+        loopback.abort();
+    }
     door.abort();
     // The socket goes with it.
     let _ = door.await;
@@ -161,6 +180,15 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
     crate::process::guardian::release();
     info!("stopped");
     Ok(())
+}
+
+/// A loopback address for MCP over HTTP. The token is kept with the state.
+async fn loopback(address: SocketAddr, state: Option<&Path>) -> Result<http::Loopback, RunError> {
+    let folder = state.context("there is no folder for the token: use --state")?;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let loopback = http::Loopback::bind(address, &folder.join("http-token")).await?;
+    info!(address = %loopback.door().address, "listening for HTTP");
+    Ok(loopback)
 }
 
 /// Takes over the socket that systemd has for us, or makes our own.

@@ -1,7 +1,7 @@
 //! The daemon.
 
 use nexus_proto::v1;
-use std::time::SystemTime;
+use std::{path::PathBuf, time::SystemTime};
 
 /// What the daemon is and how it is doing.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +33,18 @@ pub struct DaemonStatus {
     pub memory_bytes: Option<u64>,
     /// It is stopping: new calls are refused.
     pub stopping: bool,
+    /// MCP over HTTP on a loopback address, where that is wanted.
+    pub http: Option<HttpDoor>,
+}
+
+/// MCP over HTTP on a loopback address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HttpDoor {
+    /// Where: an address and a port.
+    pub address: String,
+    /// The file with the token that every request must show as `Authorization: Bearer TOKEN`.
+    pub token_file: PathBuf,
 }
 
 impl From<v1::DaemonStatusResponse> for DaemonStatus {
@@ -51,6 +63,10 @@ impl From<v1::DaemonStatusResponse> for DaemonStatus {
             calls: wire.calls,
             memory_bytes: Some(wire.memory_bytes).filter(|bytes| *bytes > 0),
             stopping: wire.stopping,
+            http: wire.http.map(|http| HttpDoor {
+                address: http.address,
+                token_file: http.token_file.into(),
+            }),
         }
     }
 }

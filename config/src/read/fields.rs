@@ -8,7 +8,12 @@ use crate::{
     node::{Entry, Node, Value},
     source::Source,
 };
-use std::{ops::RangeInclusive, sync::Arc, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    ops::RangeInclusive,
+    sync::Arc,
+    time::Duration,
+};
 
 /// No time is longer: what is meant by it is "never".
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -236,6 +241,26 @@ impl<'a> Fields<'a> {
             self.wrong(&entry.key, &entry.node, &expected, &example);
         }
         number
+    }
+
+    /// An address of this machine alone, with a port; a port alone is one too.
+    pub(super) fn address(&mut self, entry: &Entry) -> Option<SocketAddr> {
+        let address = match &entry.node.value {
+            Value::Null => return None,
+            Value::Number(text) | Value::Text(text) => {
+                let port = text.parse().ok();
+                let local = port.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+                local.or_else(|| text.parse().ok())
+            }
+            _ => None,
+        };
+        let address = address.filter(|address| address.ip().is_loopback());
+        if address.is_none() {
+            let expected = "an address of this machine alone, with a port";
+            let example = format!("\"{}\": \"127.0.0.1:7420\"", entry.key);
+            self.wrong(&entry.key, &entry.node, expected, &example);
+        }
+        address
     }
 
     pub(super) fn time(&mut self, entry: &Entry, zero: bool) -> Option<Duration> {

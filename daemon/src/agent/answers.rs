@@ -41,6 +41,33 @@ impl Answers {
         roots: false,
     };
 
+    /// All of it in one number.
+    pub fn bits(self) -> u8 {
+        let all = [
+            self.sampling,
+            self.sampling_tools,
+            self.sampling_context,
+            self.elicitation_form,
+            self.elicitation_url,
+            self.roots,
+        ];
+        let bit = |(n, is_set): (usize, bool)| u8::from(is_set) << n;
+        all.into_iter().enumerate().map(bit).sum()
+    }
+
+    /// What that number says.
+    pub fn of_bits(bits: u8) -> Self {
+        let has = |n: u8| bits & (1 << n) != 0;
+        Self {
+            sampling: has(0),
+            sampling_tools: has(1),
+            sampling_context: has(2),
+            elicitation_form: has(3),
+            elicitation_url: has(4),
+            roots: has(5),
+        }
+    }
+
     /// As a client declares it: a JSON object.
     pub fn declaration(self) -> String {
         Value::Object(self.declared()).to_string()

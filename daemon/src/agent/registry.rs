@@ -22,10 +22,11 @@ pub struct Presence {
 pub struct Registry(Mutex<BTreeMap<u64, (Weak<Agent>, SystemTime)>>);
 
 impl Registry {
-    /// Somebody has come.
+    /// Somebody has come, or was here already.
     pub fn add(&self, agent: &Arc<Agent>) {
-        let entry = (Arc::downgrade(agent), SystemTime::now());
-        self.0.lock().insert(agent.id(), entry);
+        let mut all = self.0.lock();
+        all.entry(agent.id())
+            .or_insert_with(|| (Arc::downgrade(agent), SystemTime::now()));
     }
 
     /// Somebody has left.

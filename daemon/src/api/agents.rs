@@ -171,7 +171,7 @@ async fn ask(mut questions: mpsc::Receiver<ToAgent>, wire: &ToWire) {
 /// Tells which lists change, as this agent sees them.
 async fn tell_changes(context: &Context, caller: &Caller, wire: &ToWire) {
     let mut changed = Changed::new(&context.pool);
-    while let Some(lists) = changed.next(caller, |_| true).await {
+    while let Some(lists) = changed.next(|| Some(caller.clone())).await {
         for (server, kind) in lists {
             let changed = Wire::Changed(v1::AgentListChanged {
                 server,

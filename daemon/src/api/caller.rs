@@ -1,13 +1,10 @@
 //! Who is asking: the connection that a request came over, and what it says of itself.
 
 use crate::{
-    agent::Agent,
+    agent::{Agent, folder},
     pool::key::{Caller, Credential},
 };
-use std::{
-    path::{Component, Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 use tonic::Request;
 
 /// The folder that an agent works in: an absolute path.
@@ -16,21 +13,18 @@ const PROJECT: &str = "nexus-project-bin";
 /// What an agent shows to servers that have a process for each credential.
 const CREDENTIAL: &str = "authorization";
 
-/// The longest path that is taken for one.
-const MAX_PATH: usize = 4096;
-
 /// Whoever sent this request.
 pub(super) fn of<T>(request: &Request<T>) -> Caller {
     // The door adds it to every request; whoever came in another way is alone.
     let agent = request.extensions().get::<Arc<Agent>>();
+    let agent = agent.cloned().unwrap_or_default();
     let metadata = request.metadata();
     let credential = metadata.get(CREDENTIAL);
-    let agent = agent.cloned().unwrap_or_default();
     Caller {
         project: metadata
             .get_bin(PROJECT)
             .and_then(|value| value.to_bytes().ok())
-            .and_then(|path| project(&path))
+            .and_then(|path| folder(Path::new(str::from_utf8(&path).ok()?)))
             .map(|said| agent.works_in(said)),
         credential: credential
             .filter(|shown| !shown.is_empty())
@@ -39,30 +33,10 @@ pub(super) fn of<T>(request: &Request<T>) -> Caller {
     }
 }
 
-fn project(path: &[u8]) -> Option<PathBuf> {
-    let path = PathBuf::from(str::from_utf8(path).ok()?);
-    let usable = path.is_absolute() && path.as_os_str().len() <= MAX_PATH;
-    usable.then(|| plain(&path))
-}
-
-/// The same folder under one name: without `.`, `..` and doubled slashes.
-fn plain(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::CurDir => {}
-            part => plain.push(part),
-        }
-    }
-    plain
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
     use tonic::metadata::MetadataValue;
 
     #[test]
@@ -84,14 +58,6 @@ mod tests {
         assert_eq!(caller.agent.id(), agent.id());
         assert_eq!(caller.project, Some(PathBuf::from(path)));
         assert_eq!(caller.credential, Some(Credential::new(b"Bearer x")));
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn one_folder_has_one_name() {
-        for path in ["/a/b", "/a//b/", "/a/./b", "/a/c/../b", "/../a/b"] {
-            assert_eq!(project(path.as_bytes()), Some("/a/b".into()), "{path}");
-        }
     }
 
     #[test]

@@ -38,6 +38,10 @@ impl daemon_server::Daemon for Daemon {
             calls: self.0.router.calls(),
             memory_bytes: platform::memory_bytes(),
             stopping: self.0.router.is_closed(),
+            http: self.0.http.as_ref().map(|door| v1::HttpDoor {
+                address: door.address.to_string(),
+                token_file: door.token_file.display().to_string(),
+            }),
         }))
     }
 

@@ -16,16 +16,17 @@ use tokio::time::timeout;
 /// How long a list waits for servers that are starting.
 const LIST_PATIENCE: Duration = Duration::from_secs(20);
 
-/// The server of that name that this caller sees; all of these when it is empty.
+/// The server of that name; all that the caller sees when it is empty.
 pub(super) fn servers(
     context: &Context,
     name: &str,
     caller: &Caller,
 ) -> Result<Vec<Arc<Server>>, Failure> {
-    if name.is_empty() {
-        return Ok(context.pool.servers_for(caller));
+    let catalog = &context.catalog;
+    match name {
+        "" => Ok(catalog.servers(caller)),
+        name => Ok(vec![catalog.server(name, caller)?]),
     }
-    Ok(vec![context.pool.get(name, caller)?])
 }
 
 /// What these servers have, and those of which it is not known.

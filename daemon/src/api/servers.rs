@@ -39,7 +39,7 @@ impl Servers {
         command: Command,
         wait: bool,
     ) -> Result<(i32, Option<v1::Server>), Status> {
-        let server = self.0.pool.get_any(server, caller)?;
+        let server = self.0.pool.get(server, caller)?;
         if command != Command::Stop {
             self.0.router.check_open()?;
         }
@@ -89,7 +89,7 @@ impl servers_server::Servers for Servers {
         request: Request<v1::ServersGetRequest>,
     ) -> Result<Response<v1::ServersGetResponse>, Status> {
         let caller = caller::of(&request);
-        let server = self.0.pool.get_any(&request.into_inner().server, &caller)?;
+        let server = self.0.pool.get(&request.into_inner().server, &caller)?;
         let mut server = [convert::server(&server, &caller)];
         weigh(&mut server).await;
         let [server] = server;
@@ -138,7 +138,7 @@ impl servers_server::Servers for Servers {
         request: Request<v1::ServersRefreshRequest>,
     ) -> Result<Response<v1::ServersRefreshResponse>, Status> {
         let caller = caller::of(&request);
-        let server = self.0.pool.get_any(&request.into_inner().server, &caller)?;
+        let server = self.0.pool.get(&request.into_inner().server, &caller)?;
         server.refresh(&caller).await?;
         Ok(Response::new(v1::ServersRefreshResponse {
             server: Some(convert::server(&server, &caller)),
@@ -150,7 +150,7 @@ impl servers_server::Servers for Servers {
         request: Request<v1::ServersPingRequest>,
     ) -> Result<Response<v1::ServersPingResponse>, Status> {
         let caller = caller::of(&request);
-        let server = self.0.pool.get_any(&request.into_inner().server, &caller)?;
+        let server = self.0.pool.get(&request.into_inner().server, &caller)?;
         let round_trip = timeout(PING_TIMEOUT, ping(&server, &caller))
             .await
             .unwrap_or_else(|_| {
@@ -170,7 +170,7 @@ impl servers_server::Servers for Servers {
         let caller = caller::of(&request);
         let v1::ServersSetLogLevelRequest { server, level } = request.into_inner();
         let level = super::tools::level(&level)?;
-        let server = self.0.pool.get_any(&server, &caller)?;
+        let server = self.0.pool.get(&server, &caller)?;
         let info = server.lists_for(&caller).info;
         if info.is_some_and(|info| !info.terms().offers.logging) {
             let name = server.config().name.clone();
@@ -193,7 +193,7 @@ impl servers_server::Servers for Servers {
         let only = if name.is_empty() {
             None
         } else {
-            Some(self.0.pool.get_any(&name, &caller)?.config().name.clone())
+            Some(self.0.pool.get(&name, &caller)?.config().name.clone())
         };
         let (changes, stream) = mpsc::channel(64);
         tokio::spawn(watch(Arc::clone(&self.0), caller, only, changes));
@@ -212,7 +212,7 @@ impl servers_server::Servers for Servers {
             tail,
             follow,
         } = request.into_inner();
-        let server = self.0.pool.get_any(&server, &caller)?;
+        let server = self.0.pool.get(&server, &caller)?;
         let (lines, stream) = mpsc::channel(64);
         let tail = tail.map_or(usize::MAX, |n| n as usize);
         let (kept, news) = server.log().follow(tail);

@@ -63,7 +63,7 @@ impl tools_server::Tools for Tools {
             return Err(Failure::new(Reason::InvalidRequest, message).into());
         }
         let limit = if limit == 0 { 10 } else { limit as usize };
-        let servers = self.0.pool.servers_for(&caller);
+        let servers = self.0.catalog.servers(&caller);
         let (tools, _) = self.known_tools(&servers, &caller).await;
         let matches = catalog::search(&tools, &query, limit);
         Ok(Response::new(v1::ToolsSearchResponse {
@@ -116,20 +116,24 @@ impl tools_server::Tools for Tools {
         let router = Arc::clone(&self.0.router);
         let (events, stream) = mpsc::channel(EVENTS);
         tokio::spawn(async move {
-            let (to, told) = mpsc::channel(EVENTS);
             let call = Call {
                 caller: &caller,
                 name: &name,
                 arguments,
                 deadline,
-                events: Some(to),
+                events: None,
                 log_level,
             };
-            tokio::select! {
+            let event = |event| v1::ToolsCallStreamResponse { event: Some(event) };
+            // Not waited for: a reader that is slow must not stop the clock of the call.
+            let tell = |told| drop(events.try_send(Ok(event(wire_event(told)))));
+            let outcome = tokio::select! {
                 // Whoever ends the stream cancels the call.
-                () = events.closed() => {}
-                () = stream_call(router.call(call), told, &events) => {}
-            }
+                () = events.closed() => return,
+                outcome = router.call_telling(call, tell) => outcome,
+            };
+            let last = outcome.map(|result| event(Event::Result(result)));
+            let _ = events.send(last.map_err(Status::from)).await;
         });
         Ok(Response::new(ReceiverStream::new(stream)))
     }
@@ -158,30 +162,6 @@ pub(super) fn level(name: &str) -> Result<LogLevel, Failure> {
         Failure::new(Reason::InvalidRequest, message)
             .with(|details| details.hint = Some(format!("the levels are: {names}")))
     })
-}
-
-async fn stream_call(
-    call: impl Future<Output = Result<bytes::Bytes, Failure>>,
-    mut told: mpsc::Receiver<CallEvent>,
-    events: &mpsc::Sender<Result<v1::ToolsCallStreamResponse, Status>>,
-) {
-    let event = |event| v1::ToolsCallStreamResponse { event: Some(event) };
-    let mut call = std::pin::pin!(call);
-    let outcome = loop {
-        tokio::select! {
-            biased;
-            Some(happened) = told.recv() => {
-                // Not waited for: a reader that is slow must not stop the clock of the call.
-                let _ = events.try_send(Ok(event(wire_event(happened))));
-            }
-            outcome = &mut call => break outcome,
-        }
-    };
-    while let Ok(happened) = told.try_recv() {
-        let _ = events.send(Ok(event(wire_event(happened)))).await;
-    }
-    let last = outcome.map(|result| event(Event::Result(result)));
-    let _ = events.send(last.map_err(Status::from)).await;
 }
 
 fn wire_event(event: CallEvent) -> Event {

@@ -2,7 +2,7 @@
 
 use crate::{
     mcp::lists::{Kind, List},
-    pool::{Pool, Server, key::Caller},
+    pool::{Pool, key::Caller},
 };
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{sync::watch, time::sleep};
@@ -29,15 +29,14 @@ impl Changed {
     }
 
     /// Waits until lists have changed since it was last looked at: of which servers, and which. The first
-    /// time it looks, and waits then. `None` at the end of the pool.
+    /// time it looks, and waits then. `None` at the end of the pool, or when there is no caller any more.
     pub async fn next(
         &mut self,
-        caller: &Caller,
-        shows: impl Fn(&Server) -> bool,
+        caller: impl Fn() -> Option<Caller>,
     ) -> Option<Vec<(String, Kind)>> {
         loop {
             let _ = self.pulse.borrow_and_update();
-            let now = self.look(caller, &shows);
+            let now = self.look(&caller()?);
             let before = self.known.replace(now);
             if let (Some(before), Some(now)) = (before, &self.known) {
                 let changed = difference(&before, now);
@@ -51,17 +50,10 @@ impl Changed {
         }
     }
 
-    fn look(
-        &self,
-        caller: &Caller,
-        shows: impl Fn(&Server) -> bool,
-    ) -> HashMap<(String, u8), Arc<List>> {
+    fn look(&self, caller: &Caller) -> HashMap<(String, u8), Arc<List>> {
         let servers = self.pool.servers();
         let mut lists = HashMap::new();
-        for (name, server) in servers
-            .iter()
-            .filter(|(_, server)| server.is_for(caller) && shows(server))
-        {
+        for (name, server) in servers.iter().filter(|(_, server)| caller.sees(server)) {
             for kind in Kind::ALL {
                 if let Some(list) = server.known_list(caller, kind) {
                     lists.insert((name.clone(), kind as u8), list);

@@ -54,7 +54,7 @@ impl Catalog {
         let mut unlisted = None;
         let mut named_server = None;
         for (server_name, own_name) in readings(name) {
-            let Some(server) = self.pool.find(server_name, caller) else {
+            let Some(server) = self.find_server(server_name, caller) else {
                 continue;
             };
             match self.of::<T>(&server, caller) {
@@ -95,8 +95,9 @@ impl Catalog {
         let mut unlisted = None;
         let is_left_out = |server: &Arc<Server>| without.iter().any(|out| Arc::ptr_eq(out, server));
         let is_dotted = readings(name).next().is_some();
-        let servers = self.pool.servers_for(caller);
-        for server in servers.iter().filter(|server| !is_left_out(server)) {
+        let servers = self.pool.servers();
+        let asked = |server: &&Arc<Server>| caller.sees(server) && !is_left_out(server);
+        for server in servers.values().filter(asked) {
             match self.of::<T>(server, caller) {
                 Some(names) => found.extend(names.by_name.get(name).map(|item| Found {
                     server: Arc::clone(server),
@@ -131,8 +132,8 @@ impl Catalog {
     }
 
     fn no_such_name<T: Item>(&self, name: &str, caller: &Caller) -> Failure {
-        let servers = self.pool.servers_for(caller);
-        let mut names: Vec<String> = servers.iter().map(|s| s.config().name.clone()).collect();
+        let servers = self.servers(caller);
+        let mut names: Vec<_> = servers.iter().map(|s| s.config().name.clone()).collect();
         for server in &servers {
             if let Some(known) = self.of::<T>(server, caller) {
                 names.extend(known.list.iter().map(|item| item.dotted()));

@@ -4,7 +4,7 @@ use super::{Catalog, Named, NotFound, find::is_coming};
 use crate::{
     mcp::lists::Kind,
     nearest::nearest,
-    pool::{Server, check_length, key::Caller},
+    pool::{Server, key::Caller},
 };
 use nexus_proto::reason::{Failure, Reason};
 use std::sync::Arc;
@@ -28,13 +28,12 @@ impl Catalog {
             return Err(NotFound::Never(failure));
         }
         if !server.is_empty() {
-            check_length(server).map_err(NotFound::Never)?;
-            return self.pool.get(server, caller).map_err(NotFound::Never);
+            return self.server(server, caller).map_err(NotFound::Never);
         }
         let mut listed = Vec::new();
         let mut fits = Vec::new();
-        let servers = self.pool.servers_for(caller);
         let is_left_out = |server: &Arc<Server>| without.iter().any(|out| Arc::ptr_eq(out, server));
+        let servers = self.servers(caller);
         for server in servers.iter().filter(|server| !is_left_out(server)) {
             let Some(list) = server.list_for(caller, kind) else {
                 // One that runs tells it soon: its tools come first.
@@ -73,7 +72,7 @@ impl Catalog {
     }
 
     fn no_such_resource(&self, kind: Kind, uri: &str, caller: &Caller) -> Failure {
-        let servers = self.pool.servers_for(caller);
+        let servers = self.servers(caller);
         let lists = servers
             .iter()
             .filter_map(|server| server.list_for(caller, kind));

@@ -1,7 +1,7 @@
 //! Lets clients in, finds out what they speak, and serves them until they leave.
 
 use super::{
-    lines,
+    http, lines,
     rewind::Rewind,
     sniff::{Protocol, sniff},
 };
@@ -25,7 +25,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::AsyncReadExt as _,
     sync::Semaphore,
     time::{sleep, timeout},
 };
@@ -44,12 +44,13 @@ const FIRST_WORD: Duration = Duration::from_secs(10);
 const STREAM_WINDOW: u32 = 1024 * 1024;
 const CONNECTION_WINDOW: u32 = 4 * 1024 * 1024;
 
-const NOT_HTTP_YET: &[u8] = b"HTTP/1.1 501 Not Implemented\r\ncontent-type: text/plain\r\n\
-    connection: close\r\ncontent-length: 85\r\n\r\n\
-    this version of nexusd does not speak HTTP/1.1: use gRPC (nexusctl, nexus-client)\r\n\r\n";
-
 /// Lets clients in until it is dropped.
-pub async fn serve(mut listener: Listener, routes: Routes, context: Arc<Context>) {
+pub async fn serve(
+    mut listener: Listener,
+    routes: Routes,
+    context: Arc<Context>,
+    http: Arc<http::Face>,
+) {
     let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let Ok(place) = Arc::clone(&room).acquire_owned().await else {
@@ -58,9 +59,10 @@ pub async fn serve(mut listener: Listener, routes: Routes, context: Arc<Context>
         match listener.accept().await {
             Ok((stream, peer)) => {
                 let (routes, context) = (routes.clone(), Arc::clone(&context));
+                let http = Arc::clone(&http);
                 tokio::spawn(async move {
                     context.connections.fetch_add(1, Ordering::Relaxed);
-                    if let Err(error) = welcome(stream, peer, routes, &context).await {
+                    if let Err(error) = welcome(stream, peer, routes, &context, &http).await {
                         debug!(pid = peer.pid, %error, "a client was lost");
                     }
                     context.connections.fetch_sub(1, Ordering::Relaxed);
@@ -85,6 +87,7 @@ async fn welcome(
     peer: Peer,
     routes: Routes,
     context: &Arc<Context>,
+    http: &Arc<http::Face>,
 ) -> io::Result<()> {
     let mut seen = BytesMut::with_capacity(64);
     let protocol = timeout(FIRST_WORD, async {
@@ -106,7 +109,11 @@ async fn welcome(
             let _here = Here::new(&context.agents, &agent);
             lines::serve(Rewind::new(seen.freeze(), stream), agent, context).await
         }
-        Protocol::Http1 => stream.write_all(NOT_HTTP_YET).await,
+        Protocol::Http1 => {
+            let agent = Arc::new(Agent::new(peer.pid));
+            let stream = Rewind::new(seen.freeze(), stream);
+            http.serve(stream, agent, http::Way::Endpoint).await
+        }
         Protocol::Unknown => {
             if !seen.is_empty() {
                 debug!(pid = peer.pid, "a client speaks no protocol that we know");

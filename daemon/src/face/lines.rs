@@ -1,16 +1,19 @@
 //! MCP as lines on the endpoint: what a bridge copies, or a client speaks by itself.
 
 use super::{
-    mcp::{Client, Out},
+    mcp::{Client, Kind, Message, Out, not_a_message},
     rewind::Rewind,
 };
 use crate::{
     agent::Agent,
     api::Context,
-    mcp::{MAX_MESSAGE, envelope::RpcError, outgoing},
+    mcp::{
+        MAX_MESSAGE,
+        envelope::{self, RpcError},
+        outgoing,
+    },
     transport::lines::{Line, LineSplitter},
 };
-use bytes::Bytes;
 use std::{
     io::{self, IoSlice},
     sync::Arc,
@@ -44,10 +47,8 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (reader, writer) = tokio::io::split(stream);
-    let (to, from) = mpsc::channel(WAITING);
-    let out = Out::new(to);
-    let client = Client::new(Arc::clone(context), agent, out.clone());
-    let closing = Closing(Arc::clone(&client));
+    let (out, from) = Out::new(WAITING);
+    let client = Client::arrive(Arc::clone(context), agent, out.clone(), None);
     let mut writing = std::pin::pin!(write(writer, from));
     let read_all = async {
         read(reader, &client, &out).await?;
@@ -61,21 +62,12 @@ where
         written = &mut writing => return written,
         () = context.shutdown.api_closes() => Ok(()),
     };
-    drop((closing, client, out));
+    drop((client, out));
     // What was answered goes out.
     timeout(LAST_WORDS, writing)
         .await
         .unwrap_or(Ok(()))
         .and(served)
-}
-
-/// Whatever goes on for a client ends with its connection.
-struct Closing(Arc<Client>);
-
-impl Drop for Closing {
-    fn drop(&mut self) {
-        self.0.close();
-    }
 }
 
 async fn read(mut from: impl AsyncRead + Unpin, client: &Arc<Client>, out: &Out) -> io::Result<()> {
@@ -84,13 +76,20 @@ async fn read(mut from: impl AsyncRead + Unpin, client: &Arc<Client>, out: &Out)
         let read = from.read_buf(splitter.space()).await?;
         while let Some(line) = splitter.next_line() {
             match line {
-                Line::Whole(message) => client.receive(&message, out).await,
+                Line::Whole(line) => match envelope::parse(&line) {
+                    Ok(message) => client.receive(message, out).await,
+                    Err(wrong) => {
+                        let (refused, kind) = not_a_message(&wrong);
+                        out.send(refused, kind).await;
+                    }
+                },
                 Line::Oversized { length, .. } => {
                     let message = format!(
                         "a message of {length} bytes is too large: the limit is {MAX_MESSAGE}"
                     );
                     let refused = RpcError::new(-32600, message);
-                    out.send(outgoing::error_response(b"null", &refused)).await;
+                    let refused = outgoing::error_response(b"null", &refused);
+                    out.send(refused, Kind::Answer(Some(-32600))).await;
                 }
             }
         }
@@ -103,14 +102,17 @@ async fn read(mut from: impl AsyncRead + Unpin, client: &Arc<Client>, out: &Out)
 /// Writes what is to go out. What waits together goes out together.
 async fn write(
     mut to: impl AsyncWrite + Unpin,
-    mut messages: mpsc::Receiver<Bytes>,
+    mut messages: mpsc::Receiver<Message>,
 ) -> io::Result<()> {
-    let mut batch: Vec<Bytes> = Vec::with_capacity(BATCH);
+    let mut batch: Vec<Message> = Vec::with_capacity(BATCH);
     while messages.recv_many(&mut batch, BATCH).await > 0 {
         if let [only] = &*batch {
-            to.write_all(only).await?;
+            to.write_all(&only.text).await?;
         } else {
-            let mut slices: Vec<_> = batch.iter().map(|message| IoSlice::new(message)).collect();
+            let mut slices: Vec<_> = batch
+                .iter()
+                .map(|message| IoSlice::new(&message.text))
+                .collect();
             let mut left = &mut slices[..];
             while !left.is_empty() {
                 let written = to.write_vectored(left).await?;

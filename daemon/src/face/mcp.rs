@@ -6,6 +6,7 @@
 mod answer;
 mod client;
 mod lists;
+mod message;
 mod methods;
 mod params;
 mod questions;
@@ -14,4 +15,7 @@ mod splice;
 mod subscribe;
 mod view;
 
-pub use client::{Client, Out};
+pub use client::{Client, Introduction, Present, not_a_message};
+pub use message::{Kind, Message, Out};
+pub use params::Says;
+pub use rounds::Rounds;

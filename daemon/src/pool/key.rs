@@ -1,5 +1,6 @@
 //! Who may share a process with whom.
 
+use super::{Server, Sight};
 use crate::{
     agent::{Agent, Answers},
     config::Sharing,
@@ -34,6 +35,8 @@ pub struct Caller {
     pub project: Option<PathBuf>,
     /// What it shows.
     pub credential: Option<Credential>,
+    /// What of the pool it sees.
+    pub sight: Arc<Sight>,
 }
 
 impl Caller {
@@ -44,7 +47,13 @@ impl Caller {
             agent,
             project: None,
             credential: None,
+            sight: Arc::default(),
         }
+    }
+
+    /// Whether it sees this server. What somebody does not see does not exist for them.
+    pub fn sees(&self, server: &Server) -> bool {
+        self.sight.has(server) && server.is_for(self)
     }
 }
 

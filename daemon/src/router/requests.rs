@@ -20,6 +20,9 @@ use std::{
 };
 use tokio::sync::mpsc;
 
+/// How many events of one call may wait to be told.
+const EVENTS: usize = 64;
+
 /// A call of a tool.
 #[derive(Debug)]
 pub struct Call<'a> {
@@ -121,6 +124,28 @@ impl Router {
             job.run(sent).await
         })
         .await
+    }
+
+    /// The same, and tells what happens meanwhile, in order and before the outcome.
+    pub async fn call_telling(
+        &self,
+        mut call: Call<'_>,
+        mut tell: impl FnMut(CallEvent),
+    ) -> Result<Bytes, Failure> {
+        let (to, mut told) = mpsc::channel(EVENTS);
+        call.events = Some(to);
+        let mut call = std::pin::pin!(self.call(call));
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                Some(event) = told.recv() => tell(event),
+                outcome = &mut call => break outcome,
+            }
+        };
+        while let Ok(event) = told.try_recv() {
+            tell(event);
+        }
+        outcome
     }
 
     /// Reads a resource. Returns the name of the server too.

@@ -1,202 +1,30 @@
 //! The pool as one MCP server: a client of either era, in front of servers of either era.
 
-use crate::support::{
-    Daemon, Home, PATIENCE, server_until, servers, start_with, test_server, wait_until_gone,
-};
-use serde_json::{Value, json};
-use std::{collections::VecDeque, time::Duration};
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
-    net::{
-        UnixStream,
-        unix::{OwnedReadHalf, OwnedWriteHalf},
+use crate::{
+    mcp_client::{Door, ERAS, Mcp},
+    support::{
+        Daemon, Home, PATIENCE, server_until, servers, start_with, test_server, wait_until_gone,
     },
-    time::timeout,
 };
-
-const ERAS: [&str; 2] = ["legacy", "modern"];
-
-/// An MCP client that answers what it is asked with its name.
-pub(crate) struct Mcp {
-    lines: Lines<BufReader<OwnedReadHalf>>,
-    to: OwnedWriteHalf,
-    is_modern: bool,
-    name: &'static str,
-    last: u64,
-    news: VecDeque<Value>,
-}
-
-impl Mcp {
-    pub(crate) async fn connect(
-        daemon: &Daemon,
-        era: &str,
-        name: &'static str,
-        hello: Value,
-    ) -> Self {
-        let stream = UnixStream::connect(daemon.home.socket()).await.unwrap();
-        let (from, to) = stream.into_split();
-        let mut client = Self {
-            lines: BufReader::new(from).lines(),
-            to,
-            is_modern: era == "modern",
-            name,
-            last: 0,
-            news: VecDeque::new(),
-        };
-        client.notify("nexus/hello", hello).await;
-        if !client.is_modern {
-            let params = json!({
-                "protocolVersion": "2025-11-25",
-                "capabilities": {"sampling": {}, "elicitation": {"form": {}, "url": {}}, "roots": {}},
-                "clientInfo": {"name": name, "version": "1"},
-            });
-            let welcome = client.request("initialize", params).await.unwrap();
-            assert_eq!(welcome["protocolVersion"], "2025-11-25");
-            assert_eq!(welcome["serverInfo"]["name"], "nexus");
-            client.notify("notifications/initialized", json!({})).await;
-        }
-        client
-    }
-
-    async fn send(&mut self, message: Value) {
-        let line = format!("{message}\n");
-        self.to.write_all(line.as_bytes()).await.unwrap();
-    }
-
-    async fn notify(&mut self, method: &str, params: Value) {
-        self.send(json!({"jsonrpc": "2.0", "method": method, "params": params}))
-            .await;
-    }
-
-    async fn begin(&mut self, method: &str, mut params: Value) -> u64 {
-        self.last += 1;
-        if self.is_modern {
-            let meta = &mut params["_meta"];
-            meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-            meta["io.modelcontextprotocol/clientCapabilities"] =
-                json!({"sampling": {}, "elicitation": {"form": {}, "url": {}}, "roots": {}});
-        }
-        let id = self.last;
-        self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
-            .await;
-        id
-    }
-
-    async fn next(&mut self) -> Value {
-        let line = timeout(PATIENCE, self.lines.next_line())
-            .await
-            .expect("a message");
-        serde_json::from_str(&line.unwrap().expect("the connection lasts")).unwrap()
-    }
-
-    fn answer_to(&self, method: &str, params: &Value) -> Value {
-        let name = self.name;
-        match method {
-            "sampling/createMessage" => {
-                let asked = params["messages"][0]["content"]["text"].as_str().unwrap();
-                let text = format!("{name} was asked {asked}");
-                json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": text}})
-            }
-            "elicitation/create" => {
-                let asked = params["message"].as_str().unwrap();
-                json!({"action": "accept", "content": {"answer": format!("{name} was asked {asked}")}})
-            }
-            "roots/list" => json!({"roots": [{"uri": format!("file:///{name}")}]}),
-            other => panic!("{other}"),
-        }
-    }
-
-    /// Waits for an answer. What is asked meanwhile is answered, and news is kept.
-    async fn answer(&mut self, id: u64) -> Result<Value, Value> {
-        loop {
-            let message = self.next().await;
-            match (message.get("method"), message.get("id")) {
-                (None, Some(own)) if *own == json!(id) => {
-                    return match message.get("error") {
-                        Some(error) => Err(error.clone()),
-                        None => Ok(message["result"].clone()),
-                    };
-                }
-                (Some(method), Some(question)) => {
-                    assert!(
-                        !self.is_modern,
-                        "a modern client is not sent requests: {message}"
-                    );
-                    let result = self.answer_to(method.as_str().unwrap(), &message["params"]);
-                    self.send(json!({"jsonrpc": "2.0", "id": question, "result": result}))
-                        .await;
-                }
-                (Some(_), None) => self.news.push_back(message),
-                _ => panic!("{message}"),
-            }
-        }
-    }
-
-    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Result<Value, Value> {
-        let mut more = params.clone();
-        loop {
-            let id = self.begin(method, more).await;
-            let result = self.answer(id).await?;
-            if self.is_modern {
-                assert!(result["resultType"].is_string(), "{result}");
-            } else {
-                assert!(result.get("resultType").is_none(), "{result}");
-            }
-            if result["resultType"] != "input_required" {
-                return Ok(result);
-            }
-            let mut responses = json!({});
-            for (key, asked) in result["inputRequests"].as_object().unwrap() {
-                let method = asked["method"].as_str().unwrap();
-                responses[key] = self.answer_to(method, &asked["params"]);
-            }
-            more = params.clone();
-            more["inputResponses"] = responses;
-            more["requestState"] = result["requestState"].clone();
-        }
-    }
-
-    async fn call(&mut self, tool: &str, arguments: Value) -> Result<Value, Value> {
-        self.request("tools/call", json!({"name": tool, "arguments": arguments}))
-            .await
-    }
-
-    async fn text(&mut self, tool: &str, arguments: Value) -> String {
-        let result = self.call(tool, arguments).await.unwrap();
-        result["content"][0]["text"].as_str().unwrap().to_owned()
-    }
-
-    /// Waits for news of this kind.
-    async fn news(&mut self, method: &str) -> Value {
-        if let Some(at) = self.news.iter().position(|news| news["method"] == method) {
-            return self.news.remove(at).unwrap()["params"].clone();
-        }
-        loop {
-            let message = self.next().await;
-            if message["method"] == method {
-                return message["params"].clone();
-            }
-            assert!(message.get("id").is_none(), "{message}");
-            self.news.push_back(message);
-        }
-    }
-}
+use serde_json::json;
+use std::time::Duration;
 
 fn interactive(server: &str) -> Daemon {
     start_with(&["--era", server, "--interactive"])
 }
 
-/// Every pair of eras.
-fn pairs() -> impl Iterator<Item = (&'static str, &'static str)> {
-    ERAS.into_iter()
-        .flat_map(|client| ERAS.map(|server| (client, server)))
+/// Every pair of eras, through every door.
+fn pairs() -> impl Iterator<Item = (Door, &'static str, &'static str)> {
+    let doors = [Door::Lines, Door::Http].into_iter();
+    let clients = doors.flat_map(|door| ERAS.map(|client| (door, client)));
+    clients.flat_map(|(door, client)| ERAS.map(|server| (door, client, server)))
 }
 
 #[tokio::test]
 async fn lists_calls_and_errors_are_the_same_in_every_pair_of_eras() {
-    for (client, server) in pairs() {
+    for (door, client, server) in pairs() {
         let daemon = interactive(server);
-        let mut mcp = Mcp::connect(&daemon, client, "ann", json!({})).await;
+        let mut mcp = Mcp::come_in(door, &daemon, client, "ann", json!({})).await;
         let tools = mcp.request("tools/list", json!({})).await.unwrap();
         let names: Vec<_> = tools["tools"]
             .as_array()
@@ -206,7 +34,7 @@ async fn lists_calls_and_errors_are_the_same_in_every_pair_of_eras() {
             .collect();
         assert!(
             names.contains(&&json!("t__echo")),
-            "{client} {server}: {names:?}"
+            "{door:?} {client} {server}: {names:?}"
         );
         assert_eq!(mcp.text("t__echo", json!({"message": "hi"})).await, "hi");
         let sum = mcp.call("t__add", json!({"a": 1, "b": 2})).await.unwrap();
@@ -227,7 +55,11 @@ async fn lists_calls_and_errors_are_the_same_in_every_pair_of_eras() {
             .request("resources/read", json!({"uri": "file:///gone"}))
             .await;
         let expected = if client == "legacy" { -32002 } else { -32602 };
-        assert_eq!(error.unwrap_err()["code"], expected, "{client} {server}");
+        assert_eq!(
+            error.unwrap_err()["code"],
+            expected,
+            "{door:?} {client} {server}"
+        );
         let templates = mcp
             .request("resources/templates/list", json!({}))
             .await
@@ -254,9 +86,9 @@ async fn lists_calls_and_errors_are_the_same_in_every_pair_of_eras() {
 
 #[tokio::test]
 async fn what_a_server_asks_is_answered_in_every_pair_of_eras() {
-    for (client, server) in pairs() {
+    for (door, client, server) in pairs() {
         let daemon = interactive(server);
-        let mut mcp = Mcp::connect(&daemon, client, "ann", json!({})).await;
+        let mut mcp = Mcp::come_in(door, &daemon, client, "ann", json!({})).await;
         for (kind, expected) in [
             ("sampling", "ann was asked hello"),
             ("elicitation", "ann was asked hello"),
@@ -268,7 +100,7 @@ async fn what_a_server_asks_is_answered_in_every_pair_of_eras() {
                 .await;
             assert!(
                 answer.contains(expected),
-                "{client} {server} {kind}: {answer}"
+                "{door:?} {client} {server} {kind}: {answer}"
             );
         }
         let thrice = json!({"kind": "elicitation", "text": "again", "rounds": 3});
@@ -283,9 +115,9 @@ async fn what_a_server_asks_is_answered_in_every_pair_of_eras() {
 
 #[tokio::test]
 async fn progress_and_log_messages_carry_the_clients_own_token() {
-    for (client, server) in pairs() {
+    for (door, client, server) in pairs() {
         let daemon = interactive(server);
-        let mut mcp = Mcp::connect(&daemon, client, "ann", json!({})).await;
+        let mut mcp = Mcp::come_in(door, &daemon, client, "ann", json!({})).await;
         let slow = json!({
             "name": "t__slow_operation",
             "arguments": {"duration": 0.05, "steps": 3},
@@ -318,9 +150,9 @@ async fn progress_and_log_messages_carry_the_clients_own_token() {
 
 #[tokio::test]
 async fn changes_are_told_to_those_who_want_to_know() {
-    for (client, server) in pairs() {
+    for (door, client, server) in pairs() {
         let daemon = interactive(server);
-        let mut mcp = Mcp::connect(&daemon, client, "ann", json!({})).await;
+        let mut mcp = Mcp::come_in(door, &daemon, client, "ann", json!({})).await;
         mcp.request("tools/list", json!({})).await.unwrap();
         let readme = "file:///readme.txt";
         let mut listen = None;
@@ -341,7 +173,7 @@ async fn changes_are_told_to_those_who_want_to_know() {
         }
         mcp.text("t__touch", json!({"uri": readme})).await;
         let updated = mcp.news("notifications/resources/updated").await;
-        assert_eq!(updated["uri"], readme, "{client} {server}");
+        assert_eq!(updated["uri"], readme, "{door:?} {client} {server}");
         mcp.text("t__grow", json!({"what": "tools"})).await;
         loop {
             // The first may be that of the server's start.
@@ -352,8 +184,7 @@ async fn changes_are_told_to_those_who_want_to_know() {
             }
         }
         if let Some(id) = listen {
-            mcp.notify("notifications/cancelled", json!({"requestId": id}))
-                .await;
+            mcp.cancel(id).await;
         } else {
             mcp.request("resources/unsubscribe", json!({"uri": readme}))
                 .await
@@ -367,7 +198,7 @@ async fn changes_are_told_to_those_who_want_to_know() {
         {
             assert!(
                 started.elapsed() < PATIENCE,
-                "{client} {server}: still subscribed to"
+                "{door:?} {client} {server}: still subscribed to"
             );
         }
     }
@@ -375,15 +206,14 @@ async fn changes_are_told_to_those_who_want_to_know() {
 
 #[tokio::test]
 async fn a_cancelled_call_is_cancelled_and_not_answered() {
-    for (client, server) in pairs() {
+    for (door, client, server) in pairs() {
         let daemon = interactive(server);
         let nexus = daemon.client().await;
-        let mut mcp = Mcp::connect(&daemon, client, "ann", json!({})).await;
+        let mut mcp = Mcp::come_in(door, &daemon, client, "ann", json!({})).await;
         let slow = json!({"name": "t__slow_operation", "arguments": {"duration": 60, "steps": 1}});
         let id = mcp.begin("tools/call", slow).await;
         server_until(&nexus, "t", |s| s.in_flight == 1).await;
-        mcp.notify("notifications/cancelled", json!({"requestId": id}))
-            .await;
+        mcp.cancel(id).await;
         server_until(&nexus, "t", |s| s.in_flight == 0).await;
         // Nothing came of it: the next answer is that of the next request.
         assert_eq!(mcp.text("t__echo", json!({"message": "on"})).await, "on");
@@ -392,15 +222,15 @@ async fn a_cancelled_call_is_cancelled_and_not_answered() {
 
 #[tokio::test]
 async fn a_client_that_leaves_leaves_nothing_under_way() {
-    for (client, server) in pairs() {
+    for (door, client, server) in pairs() {
         let daemon = interactive(server);
         let nexus = daemon.client().await;
-        let mut mcp = Mcp::connect(&daemon, client, "ann", json!({})).await;
+        let mut mcp = Mcp::come_in(door, &daemon, client, "ann", json!({})).await;
         let slow = json!({"name": "t__slow_operation", "arguments": {"duration": 60, "steps": 1}});
         mcp.begin("tools/call", slow).await;
         server_until(&nexus, "t", |s| s.in_flight == 1).await;
         assert_eq!(nexus.agents().list().await.unwrap().len(), 2);
-        drop(mcp);
+        mcp.leave().await;
         server_until(&nexus, "t", |s| s.in_flight == 0).await;
         let started = tokio::time::Instant::now();
         while nexus.agents().list().await.unwrap().len() > 1 {
@@ -461,8 +291,23 @@ async fn one_server_alone_keeps_its_names_and_several_are_told_apart() {
         some.call("two__echo", json!({"message": "x"}))
             .await
             .unwrap();
-        let error = some.call("one__whoami", json!({})).await.unwrap_err();
-        assert_eq!(error["code"], -32602);
+        let hidden = [
+            ("tools/call", json!({"name": "one__whoami"})),
+            ("tools/call", json!({"name": "whoami"})),
+            (
+                "resources/read",
+                json!({"uri": "nexus+one:file:///readme.txt"}),
+            ),
+            ("prompts/get", json!({"name": "one__greeting"})),
+        ];
+        for (method, params) in hidden {
+            let error = some.request(method, params).await.unwrap_err();
+            let is_unknown = error["code"] == -32602 || error["code"] == -32002;
+            assert!(is_unknown && !error.to_string().contains("One"), "{error}");
+        }
+        let both = json!({"uri": "file:///readme.txt"});
+        let read = some.request("resources/read", both).await.unwrap();
+        assert_eq!(read["contents"][0]["uri"], "file:///readme.txt");
     }
 }
 
@@ -491,14 +336,16 @@ async fn nonsense_gets_an_error_and_disturbs_nobody() {
             -32600,
         ),
     ] {
-        mcp.to
-            .write_all(format!("{line}\n").as_bytes())
-            .await
-            .unwrap();
+        mcp.send_text(line).await;
         let error = mcp.next().await;
         assert_eq!(error["error"]["code"], code, "{line}: {error}");
     }
     assert_eq!(mcp.text("t__echo", json!({"message": "on"})).await, "on");
+    // It can still be asked: a second greeting took nothing away.
+    let asked = mcp
+        .text("t__ask", json!({"kind": "sampling", "text": "why"}))
+        .await;
+    assert!(asked.contains("ann was asked why"), "{asked}");
     let mut early = Mcp::connect(&daemon, "modern", "bob", json!({})).await;
     early.is_modern = false;
     let error = early.request("tools/list", json!({})).await.unwrap_err();
@@ -520,27 +367,21 @@ async fn the_last_answers_come_after_the_last_question() {
             .unwrap()
             .starts_with("Done")
     );
-    assert!(
-        timeout(PATIENCE, mcp.lines.next_line())
-            .await
-            .unwrap()
-            .unwrap()
-            .is_none()
-    );
+    mcp.ended().await;
 }
 
 /// Two agents over MCP: each question reaches its own.
 #[tokio::test]
 async fn questions_reach_the_client_whose_call_caused_them() {
-    for (client, server) in pairs() {
+    for (door, client, server) in pairs() {
         let daemon = interactive(server);
-        let mut first = Mcp::connect(&daemon, client, "first", json!({})).await;
+        let mut first = Mcp::come_in(door, &daemon, client, "first", json!({})).await;
         first
             .text("t__ask", json!({"kind": "sampling", "text": "warm up"}))
             .await;
         let mut tries = Vec::new();
         for name in ["ann", "bob"] {
-            let mut mcp = Mcp::connect(&daemon, client, name, json!({})).await;
+            let mut mcp = Mcp::come_in(door, &daemon, client, name, json!({})).await;
             tries.push(tokio::spawn(async move {
                 for n in 0..50 {
                     let asked = json!({"kind": "sampling", "text": n.to_string()});

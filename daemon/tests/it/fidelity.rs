@@ -1,6 +1,9 @@
 //! What a server says reaches whoever asked byte for byte, and nobody else.
 
-use crate::support::start_with;
+use crate::{
+    mcp_client::{ERAS, Mcp},
+    support::start_with,
+};
 use nexus_client::{CallEvent, Nexus};
 use serde_json::json;
 
@@ -79,6 +82,51 @@ async fn nobody_sees_what_is_somebody_elses() {
         let nexus = daemon.client().await;
         let server = nexus.servers().get("t").await.unwrap();
         assert_eq!(server.calls as usize, AGENTS * CALLS / 2);
+        assert!(server.warnings.is_empty(), "{:?}", server.warnings);
+    }
+}
+
+/// The same through the doors that speak MCP: 200 clients that all say id 0 and token 0.
+#[tokio::test]
+async fn clients_that_use_the_same_ids_get_their_own_answers() {
+    const CLIENTS: usize = 200;
+    const CALLS: usize = 25;
+    for server in ["legacy", "modern"] {
+        let daemon = start_with(&["--era", server]);
+        let mut clients = Vec::new();
+        for client in 0..CLIENTS {
+            let era = ERAS[client % 2];
+            let mut mcp = Mcp::connect(&daemon, era, "same", json!({})).await;
+            clients.push(tokio::spawn(async move {
+                for call in 0..CALLS {
+                    let mine = format!("client {client} call {call}");
+                    // Every fifth call makes progress, in steps of its own.
+                    let steps = client + 1;
+                    let (name, arguments) = match call % 5 {
+                        4 => ("t__slow_operation", json!({"duration": 0.01, "steps": steps})),
+                        _ => ("t__echo", json!({ "message": mine })),
+                    };
+                    let params = json!({"name": name, "arguments": arguments, "_meta": {"progressToken": 0}});
+                    let (result, news) = mcp.request_as_zero("tools/call", params).await;
+                    let text = result["content"][0]["text"].as_str().unwrap();
+                    if call % 5 == 4 {
+                        assert!(text.starts_with(&format!("Done: {steps} steps")), "{text}");
+                        for progress in &news {
+                            assert_eq!(progress["params"]["progressToken"], 0);
+                            assert_eq!(progress["params"]["total"].as_f64(), Some(steps as f64));
+                        }
+                    } else {
+                        assert_eq!((text, news.len()), (mine.as_str(), 0));
+                    }
+                }
+            }));
+        }
+        for client in clients {
+            client.await.unwrap();
+        }
+        let nexus = daemon.client().await;
+        let server = nexus.servers().get("t").await.unwrap();
+        assert_eq!(server.calls as usize, CLIENTS * CALLS);
         assert!(server.warnings.is_empty(), "{:?}", server.warnings);
     }
 }

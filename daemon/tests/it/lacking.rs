@@ -42,7 +42,7 @@ async fn they_are_listed_with_what_they_lack_and_the_others_run() {
         assert!(failure.fixes[0].contains("ls -l"), "{failure:?}");
         let error = nexus.servers().start(name, Wait::Done).await.unwrap_err();
         assert_eq!(error.reason(), Some(Reason::ConfigInvalid), "{error}");
-        let error = nexus.tools().call(&format!("{name}.add"), json!({})).await;
+        let error = nexus.tools().call(format!("{name}.add"), json!({})).await;
         assert_eq!(error.unwrap_err().reason(), Some(Reason::ConfigInvalid));
     }
     // Nobody waits for them.
@@ -64,7 +64,7 @@ async fn they_are_healed_by_a_reload() {
     assert_eq!(report.changed, ["eager", "lazy", "own"]);
     server_when(&nexus, "eager", |s| s.state == ServerState::Ready).await;
     for name in ["lazy", "own"] {
-        let call = nexus.tools().call(&format!("{name}.get_time"), json!({}));
+        let call = nexus.tools().call(format!("{name}.get_time"), json!({}));
         call.await.unwrap();
     }
 }

@@ -1,7 +1,7 @@
 //! The servers of a trusted project are for those who work in it.
 
 use crate::{
-    face::Mcp,
+    mcp_client::Mcp,
     support::{Daemon, Home, servers, test_server, test_server_with},
 };
 use nexus_client::{Nexus, Reason};

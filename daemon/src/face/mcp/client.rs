@@ -1,23 +1,23 @@
 //! One MCP client: its requests under way, and what it has said of itself.
 
 use super::{
-    answer,
+    message::{Kind, Message, Out},
     methods::{self, Asked},
-    params::{self, Dialect, INVALID_REQUEST, error},
+    params::{self, INVALID_REQUEST, error},
     questions::Session,
     rounds::Rounds,
-    view::View,
+    subscribe,
 };
 use crate::{
-    agent::{Agent, Refusal},
+    agent::{Agent, Answers, Refusal, folder},
     api::Context,
     catalog::Catalog,
     mcp::{
-        envelope::{self, EnvelopeError, Incoming, RpcError},
+        envelope::{EnvelopeError, Incoming, RpcError},
         outgoing,
     },
     pool::{
-        Pool,
+        Pool, Sight,
         key::{Caller, Credential},
     },
     router::Router,
@@ -28,42 +28,14 @@ use parking_lot::{Mutex, RwLock};
 use serde::Deserialize;
 use std::{
     collections::HashMap,
+    ops::Deref,
     path::PathBuf,
     sync::{Arc, OnceLock},
 };
-use tokio::{
-    sync::{Notify, mpsc},
-    task::AbortHandle,
-};
+use tokio::{sync::Notify, task::AbortHandle};
 
 /// How many requests of one client may be under way.
 const MAX_REQUESTS: usize = 1024;
-
-/// The way back to a client, for what belongs to one request or to none.
-#[derive(Debug, Clone)]
-pub struct Out(mpsc::Sender<Bytes>);
-
-impl Out {
-    /// Messages go through this channel, each with its end of line.
-    pub fn new(to: mpsc::Sender<Bytes>) -> Self {
-        Self(to)
-    }
-
-    /// Sends what must not be lost. False when nobody is there any more.
-    pub async fn send(&self, message: Bytes) -> bool {
-        self.0.send(message).await.is_ok()
-    }
-
-    /// Sends what may be lost on a client that does not read.
-    pub(super) fn offer(&self, message: Bytes) {
-        let _ = self.0.try_send(message);
-    }
-
-    /// Done when nobody is there any more.
-    pub(super) async fn closed(&self) {
-        self.0.closed().await;
-    }
-}
 
 /// What a bridge says before its client's first word.
 #[derive(Debug, Default, Deserialize)]
@@ -71,6 +43,17 @@ impl Out {
 struct Hello {
     project: Option<PathBuf>,
     servers: Vec<String>,
+}
+
+/// What a client says of itself, or a door of it.
+#[derive(Debug, Default)]
+pub struct Introduction {
+    /// It sees these servers only, by any of their names; all when there are none.
+    pub servers: Vec<String>,
+    /// It works in this folder.
+    pub project: Option<PathBuf>,
+    /// What it shows to servers.
+    pub credential: Option<Credential>,
 }
 
 /// A request under way.
@@ -88,9 +71,11 @@ pub struct Client {
     agent: Arc<Agent>,
     /// Where goes what belongs to no request.
     out: Out,
-    view: RwLock<View>,
-    project: RwLock<Option<PathBuf>>,
-    credential: Option<Credential>,
+    rounds: Arc<Rounds>,
+    /// They end with it: nobody else can come back to them.
+    owns_rounds: bool,
+    /// Who it is towards the servers.
+    caller: RwLock<Caller>,
     /// Set by `initialize`.
     session: OnceLock<Session>,
     requests: Mutex<HashMap<Bytes, Running>>,
@@ -100,51 +85,70 @@ pub struct Client {
     leaving: Notify,
     /// Subscriptions of the legacy era, by the client's URI.
     pub(super) subscriptions: Mutex<HashMap<String, AbortHandle>>,
-    pub(super) rounds: Rounds,
     pub(super) level: Mutex<Option<LogLevel>>,
     /// Whatever goes on for as long as the client is here.
     background: Mutex<Vec<AbortHandle>>,
 }
 
 impl Client {
-    /// A client that has just come.
-    pub fn new(context: Arc<Context>, agent: Arc<Agent>, out: Out) -> Arc<Self> {
-        Arc::new(Self {
+    /// A client that has just come. `rounds`: those that it shares with others.
+    pub fn arrive(
+        context: Arc<Context>,
+        agent: Arc<Agent>,
+        out: Out,
+        rounds: Option<Arc<Rounds>>,
+    ) -> Present {
+        let caller = RwLock::new(Caller::of(Arc::clone(&agent)));
+        let client = Self {
             context,
             agent,
             out,
-            view: RwLock::default(),
-            project: RwLock::default(),
-            credential: None,
+            owns_rounds: rounds.is_none(),
+            rounds: rounds.unwrap_or_default(),
+            caller,
             session: OnceLock::new(),
             requests: Mutex::default(),
             ended: Notify::new(),
             leaving: Notify::new(),
             subscriptions: Mutex::default(),
-            rounds: Rounds::default(),
             level: Mutex::default(),
             background: Mutex::default(),
-        })
+        };
+        Present(Arc::new(client))
     }
 
     /// Takes a message. What is about it goes to `out`.
-    pub async fn receive(self: &Arc<Self>, message: &Bytes, out: &Out) {
-        match envelope::parse(message) {
-            Ok(Incoming::Request { id, method, params }) => {
-                self.begin(id, method, params, out).await
-            }
-            Ok(Incoming::Notification { method, params }) => self.told(&method, &params),
-            Ok(Incoming::Response { id, outcome }) => self.answered(id, outcome),
-            Err(wrong) => {
-                // Nobody can tell which request it was meant to be.
-                let code = match wrong {
-                    EnvelopeError::NotText(_) | EnvelopeError::Malformed(_) => -32700,
-                    _ => INVALID_REQUEST,
-                };
-                let refused = outgoing::error_response(b"null", &error(code, wrong.to_string()));
-                out.send(refused).await;
-            }
+    pub async fn receive(self: &Arc<Self>, message: Incoming, out: &Out) {
+        match message {
+            Incoming::Request { id, method, params } => self.begin(id, method, params, out).await,
+            Incoming::Notification { method, params } => self.told(&method, &params),
+            Incoming::Response { id, outcome } => self.answered(id, outcome),
         }
+    }
+
+    /// It has said what it works on, and with which servers.
+    pub fn introduce(&self, introduction: Introduction) {
+        let project = introduction.project;
+        let project = project.map(|said| self.agent.works_in(said));
+        let mut caller = self.caller.write();
+        caller.project = project;
+        caller.credential = introduction.credential;
+        caller.sight = Arc::new(Sight::of(introduction.servers));
+    }
+
+    /// Begins a session of the legacy era: from now on the client can be asked. False when it had begun.
+    pub fn greet(self: &Arc<Self>, name: String, version: String, answers: Answers) -> bool {
+        let has_begun = Session::begin(self, name, version, answers);
+        if has_begun {
+            subscribe::tell_changes(self);
+        }
+        has_begun
+    }
+
+    /// Who it says it is, and what it can be asked, once a session has begun.
+    pub fn greeted(&self) -> Option<(String, Answers)> {
+        let hello = &self.session.get()?.attachment.hello;
+        Some((hello.name.clone(), hello.answers))
     }
 
     /// Waits until its requests are answered. Those that have no end of their own are not waited for.
@@ -181,7 +185,9 @@ impl Client {
         for task in self.background.lock().drain(..) {
             task.abort();
         }
-        self.rounds.end();
+        if self.owns_rounds {
+            self.rounds.end();
+        }
         if let Some(session) = self.session.get() {
             self.agent.detach(&session.attachment);
         }
@@ -203,12 +209,12 @@ impl Client {
         &self.agent
     }
 
-    pub(super) fn out(&self) -> &Out {
-        &self.out
+    pub(super) fn rounds(&self) -> &Rounds {
+        &self.rounds
     }
 
-    pub(super) fn view(&self) -> View {
-        self.view.read().clone()
+    pub(super) fn out(&self) -> &Out {
+        &self.out
     }
 
     /// It has introduced itself. False when it had before.
@@ -218,15 +224,11 @@ impl Client {
 
     /// Who it is towards the servers.
     pub(super) fn caller(&self) -> Caller {
-        Caller {
-            project: self.project.read().clone(),
-            credential: self.credential.clone(),
-            ..Caller::of(Arc::clone(&self.agent))
-        }
+        self.caller.read().clone()
     }
 
     /// Goes on for as long as the client is here.
-    pub(super) fn keep(&self, task: AbortHandle) {
+    pub fn keep(&self, task: AbortHandle) {
         self.background.lock().push(task);
     }
 
@@ -245,21 +247,28 @@ impl Client {
         };
         if let Some(message) = refused {
             let refused = outgoing::error_response(&id, &error(INVALID_REQUEST, message));
-            out.send(refused).await;
+            let kind = Kind::Answer(Some(INVALID_REQUEST));
+            out.send(refused, kind).await;
             return;
         }
         let (client, out, own) = (Arc::clone(self), out.clone(), id.clone());
         let task = tokio::spawn(async move {
-            let answer = client.answer(&own, &method, &params, &out).await;
-            if client.requests.lock().get(&own).is_none() {
-                return; // cancelled at the last moment
-            }
-            let answer = match answer {
-                Ok(result) => outgoing::response(&own, &result),
-                Err(error) => outgoing::error_response(&own, &error),
+            let outcome = client.answer(&own, &method, &params, &out).await;
+            let answer = Message {
+                kind: Kind::Answer(outcome.as_ref().err().map(|error| error.code)),
+                text: match outcome {
+                    Ok(result) => outgoing::response(&own, &result),
+                    Err(error) => outgoing::error_response(&own, &error),
+                },
             };
-            out.send(answer).await;
-            client.requests.lock().remove(&own);
+            // It counts until there is room for its answer. Whoever has the answer may use the id again.
+            let room = out.room().await;
+            let was_there = client.requests.lock().remove(&own).is_some();
+            if let Some(room) = room
+                && was_there
+            {
+                room.send(answer);
+            }
             client.ended.notify_waiters();
         });
         if let Some(running) = self.requests.lock().get_mut(&id) {
@@ -301,11 +310,11 @@ impl Client {
 
     fn hello(&self, params: &[u8]) {
         let hello: Hello = serde_json::from_slice(params).unwrap_or_default();
-        let project = hello.project.filter(|path| path.is_absolute());
-        *self.project.write() = project.map(|said| self.agent.works_in(said));
-        *self.view.write() = View {
-            only: hello.servers,
-        };
+        self.introduce(Introduction {
+            servers: hello.servers,
+            project: hello.project.as_deref().and_then(folder),
+            credential: None,
+        });
     }
 
     fn cancel(&self, params: &[u8]) {
@@ -322,6 +331,7 @@ impl Client {
         if let Some(task) = running.and_then(|running| running.task) {
             task.abort();
         }
+        self.ended.notify_waiters();
     }
 
     /// An answer to a question of ours.
@@ -334,15 +344,33 @@ impl Client {
             session.attachment.answered(id, outcome.map_err(refused));
         }
     }
+}
 
-    /// What a failure comes to in the era of a request.
-    pub(super) fn refusal(failure: &nexus_proto::reason::Failure, dialect: Dialect) -> RpcError {
-        answer::refusal(failure, dialect)
+/// A client that is here. When this goes, whatever goes on for the client ends.
+#[derive(Debug)]
+pub struct Present(Arc<Client>);
+
+impl Deref for Present {
+    type Target = Arc<Client>;
+
+    fn deref(&self) -> &Arc<Client> {
+        &self.0
     }
 }
 
-impl Drop for Client {
+impl Drop for Present {
     fn drop(&mut self) {
-        self.close();
+        self.0.close();
     }
+}
+
+/// What whoever sends something that is no message is told.
+pub fn not_a_message(wrong: &EnvelopeError) -> (Bytes, Kind) {
+    let code = match wrong {
+        EnvelopeError::NotText(_) | EnvelopeError::Malformed(_) => -32700,
+        _ => INVALID_REQUEST,
+    };
+    // Nobody can tell which request it was meant to be.
+    let refused = outgoing::error_response(b"null", &error(code, wrong.to_string()));
+    (refused, Kind::Answer(Some(code)))
 }

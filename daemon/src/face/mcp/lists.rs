@@ -1,9 +1,10 @@
 //! The lists of all servers as one.
 
-use super::{client::Client, splice};
+use super::{client::Client, splice, view::View};
 use crate::{
     catalog::{Item, Prompt, Tool},
     mcp::lists::Kind,
+    pool::key::Caller,
 };
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
@@ -15,28 +16,33 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The list of one kind: JSON text, a member without braces.
 pub(super) async fn list(client: &Client, kind: Kind) -> Vec<u8> {
     let caller = client.caller();
-    let servers = client.view().servers(client.pool(), &caller);
+    let servers = client.catalog().servers(&caller);
     let settled = servers.iter().map(|server| server.settled(&caller, kind));
     let _ = timeout(PATIENCE, futures_util::future::join_all(settled)).await;
     match kind {
-        Kind::Tools => named::<Tool>(client, "tools", |tool| &tool.definition),
-        Kind::Prompts => named::<Prompt>(client, "prompts", |prompt| &prompt.definition),
-        Kind::Resources => addressed(client, kind, "resources", "uri"),
-        Kind::Templates => addressed(client, kind, "resourceTemplates", "uriTemplate"),
+        Kind::Tools => named::<Tool>(client, &caller, "tools", |tool| &tool.definition),
+        Kind::Prompts => named::<Prompt>(client, &caller, "prompts", |prompt| &prompt.definition),
+        Kind::Resources => addressed(client, &caller, kind, "resources", "uri"),
+        Kind::Templates => addressed(client, &caller, kind, "resourceTemplates", "uriTemplate"),
     }
 }
 
-fn named<T: Item>(client: &Client, array: &str, definition: fn(&T) -> &bytes::Bytes) -> Vec<u8> {
-    let (caller, view) = (client.caller(), client.view());
+fn named<T: Item>(
+    client: &Client,
+    caller: &Caller,
+    array: &str,
+    definition: fn(&T) -> &bytes::Bytes,
+) -> Vec<u8> {
+    let keeps_names = View::of(caller).single().is_some();
     let mut out = Array::new(array);
-    for server in view.servers(client.pool(), &caller) {
-        let Some(names) = client.catalog().of::<T>(&server, &caller) else {
+    for server in client.catalog().servers(caller) {
+        let Some(names) = client.catalog().of::<T>(&server, caller) else {
             continue;
         };
         for item in &names.list {
             let item: &Arc<T> = item;
             let own = definition(item);
-            if view.single().is_some() {
+            if keeps_names {
                 out.push(own);
                 continue;
             }
@@ -49,9 +55,9 @@ fn named<T: Item>(client: &Client, array: &str, definition: fn(&T) -> &bytes::By
     out.end()
 }
 
-fn addressed(client: &Client, kind: Kind, array: &str, key: &str) -> Vec<u8> {
+fn addressed(client: &Client, caller: &Caller, kind: Kind, array: &str, key: &str) -> Vec<u8> {
     let mut out = Array::new(array);
-    for named in client.view().uris(client.catalog(), &client.caller(), kind) {
+    for named in View::of(caller).uris(client.catalog(), kind) {
         let Some(uri) = named.uri else {
             out.push(&named.definition);
             continue;

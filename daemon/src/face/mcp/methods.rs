@@ -2,17 +2,17 @@
 
 use super::{
     answer,
-    client::{Client, Out},
+    client::Client,
     lists,
+    message::Out,
     params::{
         Dialect, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Params, error, level, supported,
     },
-    questions::Session,
     rounds, subscribe,
+    view::View,
 };
 use crate::{
     agent::Answers,
-    catalog::{Prompt, Tool},
     mcp::{connection::CallEvent, envelope::RpcError, lists::Kind, outgoing, revision::Revision},
     pool::key::Caller,
     router::{Call, Complete, GetPrompt, Read, Reference},
@@ -23,10 +23,6 @@ use nexus_proto::reason::{Failure, Reason};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 use std::{collections::HashMap, sync::Arc};
-use tokio::sync::mpsc;
-
-/// How many events of one call may wait to be told.
-const EVENTS: usize = 64;
 
 /// One request of a client.
 pub(super) struct Asked<'a> {
@@ -98,20 +94,15 @@ fn initialize(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
     let hello: Hello<'_> = serde_json::from_slice(asked.raw)
         .map_err(|wrong| error(INVALID_PARAMS, wrong.to_string()))?;
     let client = asked.client;
-    client
-        .view()
-        .check(client.pool(), &client.caller())
-        .map_err(|f| Client::refusal(&f, asked.dialect))?;
+    check_sight(asked)?;
     let wanted = Revision::parse(&hello.protocol_version).filter(|known| !known.is_modern());
     let revision = wanted.unwrap_or(Revision::NEWEST_LEGACY);
     let declared = hello.capabilities.map_or("{}", RawValue::get);
     let answers = Answers::read(declared.as_bytes());
     let ClientInfo { name, version } = hello.client_info;
-    let session = Session::begin(client, name, version, answers);
-    if !client.open_session(session) {
+    if !client.greet(name, version, answers) {
         return Err(error(INVALID_REQUEST, "the session has begun already"));
     }
-    subscribe::tell_changes(client);
     let mut welcome = json!({
         "protocolVersion": revision.as_str(),
         "capabilities": capabilities(),
@@ -123,6 +114,15 @@ fn initialize(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
     Ok(welcome.to_string().into())
 }
 
+/// An error if a server was chosen that there is not.
+fn check_sight(asked: &Asked<'_>) -> Result<(), RpcError> {
+    let (client, caller) = (asked.client, asked.client.caller());
+    let mut chosen = caller.sight.chosen().iter();
+    chosen
+        .try_for_each(|name| client.catalog().server(name, &caller).map(drop))
+        .map_err(|failure| answer::refusal(&failure, asked.dialect))
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct ClientInfo {
@@ -132,10 +132,7 @@ struct ClientInfo {
 
 fn discover(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
     let client = asked.client;
-    client
-        .view()
-        .check(client.pool(), &client.caller())
-        .map_err(|f| Client::refusal(&f, asked.dialect))?;
+    check_sight(asked)?;
     let mut found = json!({
         "resultType": "complete",
         "supportedVersions": supported(),
@@ -166,10 +163,11 @@ fn server_info() -> serde_json::Value {
 
 /// How the servers want to be used, as far as they are known.
 fn instructions(client: &Client) -> Option<String> {
-    let (view, caller) = (client.view(), client.caller());
-    let single = view.single().is_some();
-    let all = view
-        .servers(client.pool(), &caller)
+    let caller = client.caller();
+    let single = View::of(&caller).single().is_some();
+    let all = client
+        .catalog()
+        .servers(&caller)
         .into_iter()
         .filter_map(|server| {
             let info = server.lists_for(&caller).info?;
@@ -228,14 +226,11 @@ impl Request {
     /// Has it done for `caller`; progress and log messages go to `out`.
     pub(super) async fn run(self, caller: Caller, out: &Out) -> Result<Bytes, RpcError> {
         let dialect = self.dialect;
-        let (client, pool) = (&self.client, self.client.pool());
-        let view = client.view();
+        let client = &self.client;
+        let view = View::of(&caller);
         let result = match &self.what {
             What::Call(name, arguments) => {
-                let name = view.name(name, pool, &caller);
-                self.check_visible::<Tool>(&name, &caller)
-                    .await
-                    .map_err(|f| Client::refusal(&f, dialect))?;
+                let name = view.name(name, client.catalog());
                 let called = self.call(&caller, &name, arguments.clone(), out).await;
                 if let Err(failure) = &called
                     && failure.reason == Reason::InvalidArguments
@@ -245,7 +240,7 @@ impl Request {
                 called
             }
             What::Read(uri) => {
-                let (server, uri) = view.resource(uri, pool, &caller);
+                let (server, uri) = view.resource(Kind::Resources, uri, client.catalog());
                 let read = Read {
                     caller: &caller,
                     server: &server,
@@ -255,10 +250,7 @@ impl Request {
                 client.router().read(read).await.map(|(result, _)| result)
             }
             What::Prompt(name, arguments) => {
-                let name = view.name(name, pool, &caller);
-                self.check_visible::<Prompt>(&name, &caller)
-                    .await
-                    .map_err(|f| Client::refusal(&f, dialect))?;
+                let name = view.name(name, client.catalog());
                 let get = GetPrompt {
                     caller: &caller,
                     name: &name,
@@ -271,26 +263,8 @@ impl Request {
         let cacheable = matches!(self.what, What::Read(_));
         match result {
             Ok(result) => Ok(answer::shape(result, dialect, cacheable)),
-            Err(failure) => Err(Client::refusal(&failure, dialect)),
+            Err(failure) => Err(answer::refusal(&failure, dialect)),
         }
-    }
-
-    /// Whoever sees only some servers finds nothing of the others.
-    async fn check_visible<T: crate::catalog::Item>(
-        &self,
-        name: &str,
-        caller: &Caller,
-    ) -> Result<(), Failure> {
-        let view = self.client.view();
-        if view.only.len() < 2 {
-            return Ok(());
-        }
-        let found = self.client.router().find::<T>(name, caller).await?;
-        if view.shows(&found.server) {
-            return Ok(());
-        }
-        let message = format!("there is no {} {name:?}", T::NOUN);
-        Err(Failure::new(T::NOT_FOUND, message))
     }
 
     async fn call(
@@ -300,41 +274,21 @@ impl Request {
         arguments: Bytes,
         out: &Out,
     ) -> Result<Bytes, Failure> {
-        let wants_events = self.progress_token.is_some() || self.log_level.is_some();
-        let (to, told) = mpsc::channel(EVENTS);
         let call = Call {
             caller,
             name,
             arguments,
             deadline: None,
-            events: wants_events.then_some(to),
+            events: None,
             log_level: self.log_level,
         };
-        let call = self.client.router().call(call);
-        if !wants_events {
-            return call.await;
+        let router = self.client.router();
+        if self.progress_token.is_none() && self.log_level.is_none() {
+            return router.call(call).await;
         }
-        self.tell_events(call, told, out).await
-    }
-
-    async fn tell_events(
-        &self,
-        call: impl Future<Output = Result<Bytes, Failure>>,
-        mut told: mpsc::Receiver<CallEvent>,
-        out: &Out,
-    ) -> Result<Bytes, Failure> {
-        let mut call = std::pin::pin!(call);
-        let outcome = loop {
-            tokio::select! {
-                biased;
-                Some(event) = told.recv() => self.tell(event, out),
-                outcome = &mut call => break outcome,
-            }
-        };
-        while let Ok(event) = told.try_recv() {
-            self.tell(event, out);
-        }
-        outcome
+        router
+            .call_telling(call, |event| self.tell(event, out))
+            .await
     }
 
     fn tell(&self, event: CallEvent, out: &Out) {
@@ -402,15 +356,16 @@ async fn complete(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
         None => Context::default(),
     };
     let client = asked.client;
-    let (view, pool, caller) = (client.view(), client.pool(), client.caller());
+    let caller = client.caller();
+    let (view, catalog) = (View::of(&caller), client.catalog());
     let (name, resource);
     let reference = match reference.r#type.as_str() {
         "ref/prompt" => {
-            name = view.name(&reference.name, pool, &caller).into_owned();
+            name = view.name(&reference.name, catalog).into_owned();
             Reference::Prompt(&name)
         }
         "ref/resource" => {
-            resource = view.resource(&reference.uri, pool, &caller);
+            resource = view.resource(Kind::Templates, &reference.uri, catalog);
             Reference::Template(&resource.0, resource.1)
         }
         other => {
@@ -430,6 +385,6 @@ async fn complete(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
     };
     match client.router().complete(complete).await {
         Ok(result) => Ok(answer::shape(result, asked.dialect, false)),
-        Err(failure) => Err(Client::refusal(&failure, asked.dialect)),
+        Err(failure) => Err(answer::refusal(&failure, asked.dialect)),
     }
 }

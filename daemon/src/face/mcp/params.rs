@@ -141,6 +141,37 @@ pub(super) fn dialect(
     })
 }
 
+/// What a request says of itself, for doors whose headers say it too.
+#[derive(Debug)]
+pub struct Says {
+    /// The revision that it names, as those of the modern era do.
+    pub version: Option<String>,
+    /// It belongs to the modern era.
+    pub is_modern: bool,
+    /// Why it is no request of the modern era, though it may want to be.
+    pub fault: Option<RpcError>,
+    /// Which tool, prompt or resource it is for.
+    pub addressee: Option<String>,
+}
+
+impl Says {
+    /// What a request says of itself.
+    pub fn read(method: &str, params: &[u8]) -> Result<Self, RpcError> {
+        let read = read(params)?;
+        let addressee = match method {
+            "tools/call" | "prompts/get" => read.name,
+            "resources/read" => read.uri,
+            _ => None,
+        };
+        Ok(Self {
+            version: read.meta.version.as_deref().map(str::to_owned),
+            is_modern: read.meta.version.is_some() || read.meta.capabilities.is_some(),
+            fault: dialect(method, &read.meta, false).err(),
+            addressee: addressee.map(Cow::into_owned),
+        })
+    }
+}
+
 /// All revisions that are spoken, the newest first.
 pub(super) fn supported() -> Vec<&'static str> {
     Revision::ALL

@@ -38,7 +38,7 @@ const TOGETHER: Duration = Duration::from_millis(5);
 
 /// The calls that wait for answers.
 #[derive(Debug, Default)]
-pub(super) struct Rounds {
+pub struct Rounds {
     held: Mutex<HashMap<String, Held>>,
     last: AtomicU64,
 }
@@ -98,7 +98,7 @@ fn rand_word() -> u64 {
 pub(super) async fn answer(asked: &Asked<'_>, answers: Answers) -> Result<Bytes, RpcError> {
     let mut held = match asked.params.request_state.as_deref() {
         Some(handle) => {
-            let held = asked.client.rounds.take(handle);
+            let held = asked.client.rounds().take(handle);
             let held = held.filter(|held| held.method == asked.method);
             let unknown = || error(INVALID_PARAMS, "requestState is not known: ask anew");
             let mut held = held.ok_or_else(unknown)?;
@@ -125,7 +125,7 @@ pub(super) async fn answer(asked: &Asked<'_>, answers: Answers) -> Result<Bytes,
                 return finish(held).await;
             }
             held.since = Instant::now();
-            let handle = asked.client.rounds.hold(held);
+            let handle = asked.client.rounds().hold(held);
             Ok(input_required(&questions, &handle))
         }
         done = &mut held.call => done.unwrap_or_else(|_| Err(error(-32603, "the call was given up"))),

@@ -2,9 +2,11 @@
 
 use super::{
     answer,
-    client::{Client, Out},
+    client::Client,
+    message::{Kind as MessageKind, Out},
     methods::{Asked, required},
     params::{INVALID_PARAMS, error},
+    view::View,
 };
 use crate::{
     catalog::Changed,
@@ -56,20 +58,17 @@ async fn watch_lists(
         .map(|id| belonging(&id, None))
         .unwrap_or_default();
     loop {
-        let Some(here) = client.upgrade() else { return };
-        let (view, caller) = (here.view(), here.caller());
-        drop(here);
-        let kinds = changed.next(&caller, |server| view.shows(server)).await;
-        let Some(lists) = kinds else { return };
+        let caller = || client.upgrade().map(|client| client.caller());
+        let Some(lists) = changed.next(caller).await else {
+            return;
+        };
         let kinds = lists.into_iter().map(|(_, kind)| kind);
         let mut methods: Vec<_> = kinds.filter(|&k| wants(k)).map(list_changed).collect();
         methods.sort_unstable();
         methods.dedup();
         for method in methods {
-            if !out
-                .send(outgoing::notification(method, params.as_bytes()))
-                .await
-            {
+            let news = outgoing::notification(method, params.as_bytes());
+            if !out.send(news, MessageKind::News).await {
                 return;
             }
         }
@@ -117,7 +116,7 @@ pub(super) async fn subscribe(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
             }
             Ok(answer::nothing(asked.dialect))
         }
-        Ok(Err(failure)) => Err(Client::refusal(&failure, asked.dialect)),
+        Ok(Err(failure)) => Err(answer::refusal(&failure, asked.dialect)),
         Err(_) => Err(error(-32603, "the subscription has ended")),
     }
 }
@@ -154,7 +153,7 @@ async fn follow(
     let mut go = go;
     let Some(here) = client.upgrade() else { return };
     let (caller, router) = (here.caller(), Arc::clone(here.router()));
-    let (server, own) = here.view().resource(&uri, here.pool(), &caller);
+    let (server, own) = View::of(&caller).resource(Kind::Resources, &uri, here.catalog());
     drop(here);
     let mut established = Some(established);
     let mut say = |outcome| {
@@ -188,10 +187,8 @@ async fn follow(
                     let _ = go.wait_for(|go| *go).await;
                 }
                 let method = "notifications/resources/updated";
-                if !out
-                    .send(outgoing::notification(method, params.as_bytes()))
-                    .await
-                {
+                let news = outgoing::notification(method, params.as_bytes());
+                if !out.send(news, MessageKind::News).await {
                     return;
                 }
             }
@@ -266,8 +263,8 @@ pub(super) async fn listen(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
         Value::Object(filter)
     );
     let method = "notifications/subscriptions/acknowledged";
-    out.send(outgoing::notification(method, params.as_bytes()))
-        .await;
+    let news = outgoing::notification(method, params.as_bytes());
+    out.send(news, MessageKind::News).await;
     acknowledged.send_replace(true);
     let wants = move |kind| match kind {
         Kind::Tools => wanted.tools_list_changed,

@@ -1,90 +1,74 @@
-//! Which servers a client sees, and what it calls what they have.
+//! What a client calls what the servers have.
 
 use crate::{
     catalog::Catalog,
     mcp::lists::Kind,
-    pool::{Pool, Server, key::Caller},
+    pool::{Server, key::Caller},
 };
-use nexus_proto::reason::Failure;
 use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
 /// How a resource is told from one of another server that has the same URI.
 const SCHEME: &str = "nexus+";
 
-/// The servers that a client sees.
-#[derive(Debug, Clone, Default)]
-pub(super) struct View {
-    /// These; all when there are none.
-    pub(super) only: Vec<String>,
+/// The pool under the names of one client.
+pub(super) struct View<'a> {
+    caller: &'a Caller,
 }
 
-impl View {
-    /// The one server that it shows, if it is one: its names are as they are.
-    pub(super) fn single(&self) -> Option<&str> {
-        match &*self.only {
+impl<'a> View<'a> {
+    pub(super) fn of(caller: &'a Caller) -> Self {
+        Self { caller }
+    }
+
+    /// The server that was chosen, if it is one: its names are as they are.
+    pub(super) fn single(&self) -> Option<&'a str> {
+        match self.caller.sight.chosen() {
             [only] => Some(only),
             _ => None,
         }
     }
 
-    /// The servers that it shows to this caller, in the order of their names.
-    pub(super) fn servers(&self, pool: &Pool, caller: &Caller) -> Vec<Arc<Server>> {
-        let mut servers = pool.servers_for(caller);
-        servers.retain(|server| self.shows(server));
-        servers
-    }
-
-    /// Whether it shows this one.
-    pub(super) fn shows(&self, server: &Server) -> bool {
-        let config = server.config();
-        let is_it = |name: &String| {
-            config.name.eq_ignore_ascii_case(name)
-                || config.slug.as_str().eq_ignore_ascii_case(name)
-        };
-        self.only.is_empty() || self.only.iter().any(is_it)
-    }
-
-    /// An error if it names a server that there is not.
-    pub(super) fn check(&self, pool: &Pool, caller: &Caller) -> Result<(), Failure> {
-        self.only
-            .iter()
-            .try_for_each(|name| pool.get(name, caller).map(drop))
-    }
-
     /// The name by which the router finds what this client calls `name`.
-    pub(super) fn name<'a>(&self, name: &'a str, pool: &Pool, caller: &Caller) -> Cow<'a, str> {
-        match self.single().and_then(|server| pool.find(server, caller)) {
+    pub(super) fn name<'n>(&self, name: &'n str, catalog: &Catalog) -> Cow<'n, str> {
+        let single = self.single();
+        match single.and_then(|server| catalog.find_server(server, self.caller)) {
             Some(server) => format!("{}.{name}", server.config().slug).into(),
             None => name.into(),
         }
     }
 
-    /// The server and the URI that this client means by `uri`. No server: whoever lists it.
-    pub(super) fn resource<'a>(
+    /// The server and the URI that this client means by `uri`. No server: it is in no list of this kind.
+    pub(super) fn resource<'n>(
         &self,
-        uri: &'a str,
-        pool: &Pool,
-        caller: &Caller,
-    ) -> (String, &'a str) {
+        kind: Kind,
+        uri: &'n str,
+        catalog: &Catalog,
+    ) -> (String, &'n str) {
         if let Some(server) = self.single() {
             return (server.to_owned(), uri);
         }
         if let Some(rest) = uri.strip_prefix(SCHEME)
             && let Some((server, own)) = rest.split_once(':')
-            && pool.find(server, caller).is_some()
+            && catalog.find_server(server, self.caller).is_some()
         {
             return (server.to_owned(), own);
         }
-        (String::new(), uri)
+        let lists_it = |server: &Arc<Server>| {
+            let list = server.list_for(self.caller, kind);
+            list.is_some_and(|list| list.entries.iter().any(|entry| entry.key == uri))
+        };
+        let first = catalog.servers(self.caller).into_iter().find(lists_it);
+        let name = first.map(|server| server.config().name.clone());
+        (name.unwrap_or_default(), uri)
     }
 
     /// What this client calls the resources of all servers: theirs where only one has it. Of several the
     /// first keeps it, and the others carry the name of their server.
-    pub(super) fn uris(&self, catalog: &Catalog, caller: &Caller, kind: Kind) -> Vec<Named> {
+    pub(super) fn uris(&self, catalog: &Catalog, kind: Kind) -> Vec<Named> {
         let mut taken = HashSet::new();
         let mut named = Vec::new();
-        for server in self.servers(catalog.pool(), caller) {
-            let Some(list) = server.list_for(caller, kind) else {
+        for server in catalog.servers(self.caller) {
+            let Some(list) = server.list_for(self.caller, kind) else {
                 continue;
             };
             let slug = server.config().slug.clone();
