@@ -30,11 +30,16 @@ pub const SERVER: &[Key] = keys! {
     "type" ["transport"]: "`stdio`, `http`, `streamable-http` or `sse`" => "how it is reached; known from `command` or `url` as a rule";
     "url" ["http_url", "server_url", "uri", "base_url", "endpoint"]: "text" => "where it is reached, instead of `command`";
     "headers" ["http_headers"]: "map" => "what is sent with every request to a `url`; values as in `env`";
+    "bearer_token" ["bearer"]: "as in `env`" => "the token to show at a `url`; better a reference than the token itself";
     "bearer_token_env_var" []: "name" => "the variable that holds the token for a `url`";
+    "forward_auth" []: "`true` or `false`" => "`true`: what a caller shows (`authorization`) goes to the `url`, in the place of what is written here; nothing is shared between callers that show something else";
+    "tls" ["ssl"]: "map" => "how a `url` with https is told from others: see below";
+    "proxy" ["http_proxy", "https_proxy"]: "text" => "the proxy through which a `url` is reached; none is taken from the environment";
+    "connect_timeout" ["connection_timeout"]: "time" => "how long a connection to a `url` may take to come about (5 s); for a `command` it is its `start_timeout`";
     "env_http_headers" []: "map" => "headers of which the values are names of variables";
-    "request_options" []: "map" => "`headers`, as Continue writes them";
+    "request_options" []: "map" => "`headers`, `proxy`, `verify_ssl`, `ca_bundle_path` and `client_certificate`, as Continue writes them";
     "timeout" ["tool_timeout", "tool_timeout_sec", "request_timeout"]: "time" => "how long a call may take (300 s)";
-    "start_timeout" ["startup_timeout", "startup_timeout_sec", "connect_timeout", "connection_timeout", "init_timeout"]: "time" => "how long it may take to start (60 s)";
+    "start_timeout" ["startup_timeout", "startup_timeout_sec", "init_timeout"]: "time" => "how long it may take to start (60 s)";
     "startup_timeout_ms" []: "number" => "the same in milliseconds";
     "disabled" []: "`true` or `false`" => "`true`: left out, also where an earlier layer has it";
     "enabled" []: "`true` or `false`" => "`false`: left out, also where an earlier layer has it";
@@ -55,6 +60,15 @@ pub const SERVER: &[Key] = keys! {
     "id" []: "text" => "what it is called, in a list of servers; then `name` is for people";
     "title" []: "text" => "a name for people";
     "description" []: "text" => "what it is for";
+};
+
+/// What the `tls` of a server may have.
+pub const TLS: &[Key] = keys! {
+    "ca" ["ca_file", "ca_bundle"]: "path" => "certificates to trust besides those that the system trusts, in PEM";
+    "cert" ["cert_file", "client_cert"]: "path" => "our own certificate, in PEM";
+    "key" ["key_file", "client_key"]: "path" => "the key that belongs to it, in PEM";
+    "min_version" []: "`1.2` or `1.3`" => "the oldest version that is spoken (1.2)";
+    "verify" []: "`true` or `false`" => "`false`: anybody may answer in its place, which is warned of";
 };
 
 /// What other programs write into the same files, and what means nothing to us.
@@ -104,7 +118,7 @@ pub const FOREIGN: &[&str] = &[
 
 /// What the whole of our own files may have besides servers.
 pub const TOP: &[Key] = keys! {
-    "daemon" []: "map" => "settings of the daemon: `log`, `threads`, `http` (a loopback address); the command line wins";
+    "daemon" []: "map" => "settings of the daemon: `log`, `threads`, `http` (a loopback address; the command line wins), and `headers`, which go to every `url`";
     "policy" []: "map" => "what agents may do; it has no effect yet, which a warning says";
 };
 
@@ -119,10 +133,15 @@ pub const ROOTS: &[&str] = &[
     "extensions",
 ];
 
-/// The key that somebody means.
+/// The key of a server that somebody means.
 pub fn find(written: &str) -> Option<&'static Key> {
+    find_in(SERVER, written)
+}
+
+/// The key that somebody means.
+pub fn find_in(keys: &'static [Key], written: &str) -> Option<&'static Key> {
     let plain = plain(written);
-    SERVER.iter().find(|key| {
+    keys.iter().find(|key| {
         self::plain(key.name) == plain
             || key.aliases.iter().any(|alias| self::plain(alias) == plain)
     })
@@ -137,8 +156,8 @@ pub fn is_foreign(written: &str) -> bool {
 }
 
 /// The name that somebody probably meant.
-pub fn nearest(written: &str) -> Option<&'static str> {
-    crate::nearest::nearest(written, SERVER.iter().map(|key| key.name))
+pub fn nearest(keys: &'static [Key], written: &str) -> Option<&'static str> {
+    crate::nearest::nearest(written, keys.iter().map(|key| key.name))
 }
 
 fn plain(name: &str) -> String {
@@ -164,7 +183,7 @@ mod tests {
             assert_eq!(find(written).map(|key| key.name), Some(name), "{written}");
         }
         assert!(find("arg").is_none());
-        assert_eq!(nearest("arg"), Some("args"));
+        assert_eq!(nearest(SERVER, "arg"), Some("args"));
         assert!(is_foreign("autoApprove"));
     }
 

@@ -8,6 +8,7 @@
 
 pub mod belief;
 pub mod diagnosis;
+pub mod endpoint;
 pub mod env_file;
 pub mod expand;
 pub mod keyring;

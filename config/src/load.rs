@@ -4,7 +4,7 @@ use crate::{
     belief,
     diagnosis::Diagnosis,
     layers::{Places, project_order},
-    model::{Server, Settings},
+    model::{Origin, Server, Setting, Settings},
     read::{Dialect, Document, read},
     source::{Layer, Source},
     trust::{Trust, Verdict},
@@ -197,6 +197,9 @@ impl Loaded {
                 self.settings.log = settings.log.or(self.settings.log.take());
                 self.settings.threads = settings.threads.or(self.settings.threads);
                 self.settings.http = settings.http.or(self.settings.http);
+                for header in settings.headers {
+                    self.add_header(header);
+                }
             }
             Some(_) if settings != Settings::default() => self.diagnoses.push(
                 Diagnosis::warning(
@@ -211,6 +214,13 @@ impl Loaded {
         for server in servers {
             self.add_server(server);
         }
+    }
+
+    /// What is sent to all servers that are reached over HTTP.
+    fn add_header(&mut self, header: (String, Setting, Origin)) {
+        let all = &mut self.settings.headers;
+        all.retain(|(name, _, _)| !name.eq_ignore_ascii_case(&header.0));
+        all.push(header);
     }
 
     /// It takes the place of one of the same name that is for the same people, and hides one that is for more.

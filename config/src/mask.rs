@@ -168,7 +168,9 @@ fn is_shown(key: &str, before: &str, value: &str) -> bool {
         return true;
     }
     let harmless_key = match keys::find(key).map(|key| key.name) {
-        Some("env" | "headers" | "env_http_headers" | "request_options") => false,
+        Some(
+            "env" | "headers" | "env_http_headers" | "request_options" | "bearer_token" | "tls",
+        ) => false,
         Some(_) => true,
         None => key.is_empty() || keys::ROOTS.contains(&key),
     };

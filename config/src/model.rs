@@ -3,6 +3,22 @@
 use crate::{node::Span, scope::Scope, source::Source};
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $word:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        pub enum $name { $($(#[$word_doc])* $word,)* }
+        impl $name {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$word,)*];
+            /// As it is written.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$word => $text,)* }
+            }
+        }
+    };
+}
+
 /// One server, as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
@@ -48,18 +64,22 @@ impl Server {
     /// Whether somebody has to be asked for what it is given: a program, or a keyring.
     pub fn has_to_ask(&self) -> bool {
         let asks = |text: &Text| text.raw.contains("${cmd:") || text.raw.contains("${keyring:");
-        let of_setting = |(_, setting): &(String, Setting)| match setting {
+        let has_to = |setting: &Setting| match setting {
             Setting::Text(text) | Setting::File(text) => asks(text),
             Setting::Command(_) | Setting::Keyring(_) => true,
         };
+        let any = |settings: &[(String, Setting)]| settings.iter().any(|(_, one)| has_to(one));
         match &self.transport {
             Some(Transport::Stdio(stdio)) => {
                 let texts = stdio.args.iter().chain(&stdio.env_files).chain(&stdio.cwd);
-                asks(&stdio.command)
-                    || texts.into_iter().any(asks)
-                    || stdio.env.iter().any(of_setting)
+                asks(&stdio.command) || texts.into_iter().any(asks) || any(&stdio.env)
             }
-            Some(Transport::Http(http)) => asks(&http.url) || http.headers.iter().any(of_setting),
+            Some(Transport::Http(http)) => {
+                asks(&http.url)
+                    || http.proxy.as_ref().is_some_and(asks)
+                    || http.bearer_token.as_ref().is_some_and(has_to)
+                    || any(&http.headers)
+            }
             None => false,
         }
     }
@@ -114,7 +134,7 @@ pub struct Stdio {
 }
 
 /// What is connected to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Http {
     /// Where.
     pub url: Text,
@@ -122,17 +142,54 @@ pub struct Http {
     pub kind: HttpKind,
     /// What is sent with every request.
     pub headers: Vec<(String, Setting)>,
+    /// The token to show.
+    pub bearer_token: Option<Setting>,
+    /// What a caller shows goes to the server in its place.
+    pub forward_auth: bool,
+    /// How it is told from others, and told who we are.
+    pub tls: Tls,
+    /// Through which proxy it is reached.
+    pub proxy: Option<Text>,
+    /// How long a connection may take to come about.
+    pub connect_timeout: Option<Duration>,
 }
 
 /// How HTTP is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HttpKind {
-    /// Nobody said.
+    /// Streamable HTTP, else the older way.
+    #[default]
     Any,
-    /// Streamable HTTP.
+    /// Streamable HTTP: every message is a POST.
     Streamable,
-    /// HTTP+SSE, the older way.
+    /// HTTP+SSE, the older way: answers come over one stream of events.
     Sse,
+}
+
+/// How a server is told from others, and told who we are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tls {
+    /// A file with certificates to trust besides those that the system trusts.
+    pub ca: Option<Text>,
+    /// A file with our own certificate.
+    pub cert: Option<Text>,
+    /// A file with the key that belongs to it.
+    pub key: Option<Text>,
+    /// The oldest version that is spoken.
+    pub min_version: TlsVersion,
+    /// Where it says that it does not matter who answers.
+    pub unverified: Option<Span>,
+}
+
+words! {
+    /// A version of TLS.
+    TlsVersion {
+        /// 1.2.
+        #[default]
+        V1_2 = "1.2",
+        /// 1.3.
+        V1_3 = "1.3",
+    }
 }
 
 /// Text that may have variables in it, or a secret.
@@ -190,22 +247,6 @@ pub enum Health {
         /// How many silences end it.
         threshold: Option<u32>,
     },
-}
-
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$word_doc:meta])* $word:ident = $text:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-        pub enum $name { $($(#[$word_doc])* $word,)* }
-        impl $name {
-            /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$word,)*];
-            /// As it is written.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$word => $text,)* }
-            }
-        }
-    };
 }
 
 words! {
@@ -287,6 +328,8 @@ pub struct Settings {
     pub threads: Option<u16>,
     /// The loopback address on which MCP over HTTP is served.
     pub http: Option<SocketAddr>,
+    /// What is sent with every request to every server that is reached over HTTP.
+    pub headers: Vec<(String, Setting, Origin)>,
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! From a tree to the model. Pure.
 
 mod fields;
+mod http;
 mod server;
 
 use crate::{
     diagnosis::Diagnosis,
     keys,
-    model::{Server, Settings},
+    model::{Origin, Server, Settings},
     nearest::nearest,
     node::{Entry, Node, Span, Value},
     source::Source,
@@ -218,8 +219,19 @@ impl Reader<'_> {
                     self.document.settings.threads = threads.and_then(|n| u16::try_from(n).ok());
                 }
                 "http" => self.document.settings.http = fields.address(entry),
+                "headers" => {
+                    let headers = fields.settings(entry).into_iter();
+                    let headers = headers.map(|(name, setting)| {
+                        let origin = Origin {
+                            source: Arc::clone(self.source),
+                            span: entry.key_span.clone(),
+                        };
+                        (name, setting, origin)
+                    });
+                    self.document.settings.headers = headers.collect();
+                }
                 _ => {
-                    let near = nearest(&entry.key, ["log", "threads", "http"]);
+                    let near = nearest(&entry.key, ["log", "threads", "http", "headers"]);
                     let text = near.map_or(String::new(), |near| format!("did you mean {near:?}?"));
                     let message = format!("unknown key {:?} under \"daemon\"", entry.key);
                     self.tell(

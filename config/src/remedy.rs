@@ -288,6 +288,32 @@ pub fn no_handshake(command: &str, limit: Duration, stderr: &[String], server: &
         .fix(format!("`nexusctl logs {server}` shows all that it wrote"))
 }
 
+/// Something answers at an address, but not as an MCP server does.
+pub fn no_mcp_there(url: &str) -> Remedy {
+    Remedy::default()
+        .cause("the address is that of something else, or its path is another: often /mcp or /sse")
+        .cause("it only speaks the older HTTP+SSE, at an address of its own")
+        .fix(format!("`curl -i {url}` shows what answers there"))
+        .fix("where its documentation has an address that ends in /sse, write that, and \"type\": \"sse\"")
+}
+
+/// Nothing answers at an address.
+pub fn not_reached() -> Remedy {
+    Remedy::default()
+        .cause("it does not run, or not at this address")
+        .cause("only a proxy leads there: none is taken from the environment")
+        .fix("start it, and look at the \"url\"")
+        .fix("or name the proxy: \"proxy\": \"http://proxy.example.com:8080\"")
+}
+
+/// It wants to know who we are.
+pub fn not_let_in() -> Remedy {
+    Remedy::default()
+        .cause("it wants a token, and has got none or one that it does not accept")
+        .fix("\"bearer_token\": \"${TOKEN}\" shows what the variable TOKEN holds")
+        .fix("or have each agent show its own: \"forward_auth\": true")
+}
+
 /// What a client says first.
 pub const HELLO: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"me","version":"1"}}}"#;
 

@@ -1,19 +1,26 @@
 //! From what was written to what is run: variables filled in, files of variables read, secrets fetched.
 
+mod http;
+
+pub use http::Remote;
+
 use crate::{
     diagnosis::Diagnosis,
+    endpoint::Secret,
     env_file,
     expand::{Problem, Reference, Surroundings, expand, is_bare_variable},
     keyring::Entry,
     layers::Places,
     mask,
-    model::{Server, Setting, Stdio, Text, Transport},
+    model::{Server, Setting, Settings, Stdio, Text, Transport},
     secret::{self, How, Starter},
+    source::Source,
 };
 use std::{
     collections::BTreeMap,
     env,
     path::{Path, PathBuf},
+    sync::Arc,
     thread,
 };
 
@@ -32,12 +39,7 @@ pub enum Resolved {
         cwd: Option<PathBuf>,
     },
     /// What is connected to.
-    Http {
-        /// Where.
-        url: String,
-        /// What is sent with every request.
-        headers: Vec<(String, String)>,
-    },
+    Http(Box<Remote>),
 }
 
 /// Not what is in it: that may be a secret.
@@ -81,6 +83,49 @@ pub fn resolve(
     how: How<'_>,
 ) -> (Option<Resolved>, Vec<Diagnosis>) {
     let source = &server.origin.source;
+    let (resolved, diagnoses) =
+        fill(
+            source,
+            Some(&server.name),
+            places,
+            how,
+            |filling| match &server.transport {
+                Some(Transport::Stdio(stdio)) => Some(filling.stdio(stdio)),
+                Some(Transport::Http(http)) => filling.http(http),
+                None => None,
+            },
+        );
+    let failed = diagnoses.iter().any(Diagnosis::is_error);
+    (resolved.filter(|_| !failed), diagnoses)
+}
+
+/// What is sent to all servers that are reached over HTTP; those that lack something are left out.
+pub fn headers(
+    settings: &Settings,
+    places: &Places,
+    how: How<'_>,
+) -> (Vec<(String, Secret)>, Vec<Diagnosis>) {
+    let (mut headers, mut diagnoses) = (Vec::new(), Vec::new());
+    for (name, setting, origin) in &settings.headers {
+        let (header, found) = fill(&origin.source, None, places, how, |filling| {
+            filling.header(name, setting, &origin.span)
+        });
+        if !found.iter().any(Diagnosis::is_error) {
+            headers.extend(header);
+        }
+        // The daemon can do without it.
+        diagnoses.extend(found.into_iter().map(Diagnosis::as_warning));
+    }
+    (headers, diagnoses)
+}
+
+fn fill<T>(
+    source: &Arc<Source>,
+    server: Option<&str>,
+    places: &Places,
+    how: How<'_>,
+    work: impl FnOnce(&mut Filling<'_>) -> T,
+) -> (T, Vec<Diagnosis>) {
     let path = std::path::absolute(&source.path).unwrap_or_else(|_| source.path.clone());
     let folder = path.parent().unwrap_or(Path::new("/"));
     let home = places.home.as_deref();
@@ -92,33 +137,20 @@ pub fn resolve(
         fetch: &fetch,
     };
     let mut filling = Filling {
+        source,
         server,
         with: &surroundings,
         folder,
         home,
         diagnoses: Vec::new(),
     };
-    let resolved = match &server.transport {
-        Some(Transport::Stdio(stdio)) => Some(filling.stdio(stdio)),
-        Some(Transport::Http(http)) => {
-            let url = filling.text(&http.url, "url", false);
-            let headers = http
-                .headers
-                .iter()
-                .map(|(name, setting)| (name.clone(), filling.setting(name, setting)));
-            Some(Resolved::Http {
-                url,
-                headers: headers.collect(),
-            })
-        }
-        None => None,
-    };
-    let failed = filling.diagnoses.iter().any(Diagnosis::is_error);
-    (resolved.filter(|_| !failed), filling.diagnoses)
+    let filled = work(&mut filling);
+    (filled, filling.diagnoses)
 }
 
 struct Filling<'a> {
-    server: &'a Server,
+    source: &'a Arc<Source>,
+    server: Option<&'a str>,
     with: &'a Surroundings<'a>,
     folder: &'a Path,
     home: Option<&'a Path>,
@@ -139,7 +171,7 @@ impl Filling<'_> {
                 ));
                 continue;
             }
-            let value = self.setting(name, setting);
+            let value = self.setting(name, setting, true);
             env.insert(name.clone(), value);
         }
         let cwd = match &stdio.cwd {
@@ -180,11 +212,12 @@ impl Filling<'_> {
         }
     }
 
-    fn setting(&mut self, name: &str, setting: &Setting) -> String {
+    /// `~` at the beginning of a variable's value is a home; a header has none.
+    fn setting(&mut self, name: &str, setting: &Setting, tilde: bool) -> String {
         match setting {
             Setting::Text(text) => {
                 self.look_at(name, text);
-                self.text(text, name, false_for_headers(name))
+                self.text(text, name, tilde)
             }
             Setting::File(path) => {
                 let raw = self.text(path, name, true);
@@ -289,15 +322,10 @@ impl Filling<'_> {
     }
 
     fn tell(&mut self, diagnosis: Diagnosis) {
-        self.diagnoses.push(
-            diagnosis
-                .in_file(&self.server.origin.source)
-                .of_server(&self.server.name),
-        );
+        let diagnosis = diagnosis.in_file(self.source);
+        self.diagnoses.push(match self.server {
+            Some(server) => diagnosis.of_server(server),
+            None => diagnosis,
+        });
     }
-}
-
-/// `~` at the beginning of a variable's value is a home; a header has none.
-fn false_for_headers(name: &str) -> bool {
-    !name.contains('-') && !name.eq_ignore_ascii_case("authorization")
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     mask,
-    model::{Health, HttpKind, Server, Setting, Stdio, Text, Transport},
+    model::{Health, HttpKind, Server, Setting, Stdio, Text, Tls, TlsVersion, Transport},
 };
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -51,6 +51,16 @@ pub fn server(server: &Server, origin: bool) -> Value {
             put("type", json!(kind));
             put("url", json!(url(&http.url.raw)));
             put("headers", settings(&http.headers));
+            put(
+                "bearer_token",
+                http.bearer_token.as_ref().map_or(Value::Null, setting),
+            );
+            if http.forward_auth {
+                put("forward_auth", json!(true));
+            }
+            put("tls", tls(&http.tls));
+            put("proxy", json!(http.proxy.as_ref().map(|to| url(&to.raw))));
+            put("connect_timeout", json!(http.connect_timeout.map(seconds)));
         }
         None => {}
     }
@@ -163,18 +173,39 @@ pub fn url(url: &str) -> String {
 }
 
 fn settings(settings: &[(String, Setting)]) -> Value {
-    let shown = |setting: &Setting| match setting {
+    let map: Map<String, Value> = settings
+        .iter()
+        .map(|(name, value)| (name.clone(), setting(value)))
+        .collect();
+    Value::Object(map)
+}
+
+/// A value that may be a secret.
+pub fn setting(setting: &Setting) -> Value {
+    match setting {
         // What only refers to a secret is none.
         Setting::Text(text) if mask::is_reference(&text.raw) => json!(text.raw),
         Setting::Text(_) => json!(HIDDEN),
         Setting::File(path) => json!({ "file": path.raw }),
         Setting::Command(argv) => json!({ "cmd": args(argv) }),
         Setting::Keyring(entry) => json!({ "keyring": entry.raw }),
-    };
-    let map: Map<String, Value> = settings
-        .iter()
-        .map(|(name, setting)| (name.clone(), shown(setting)))
-        .collect();
+    }
+}
+
+fn tls(tls: &Tls) -> Value {
+    let mut map = Map::new();
+    for (key, file) in [("ca", &tls.ca), ("cert", &tls.cert), ("key", &tls.key)] {
+        if let Some(file) = file {
+            map.insert(key.to_owned(), json!(file.raw));
+        }
+    }
+    if tls.min_version != TlsVersion::default() {
+        let version = json!(tls.min_version.as_str());
+        map.insert("min_version".to_owned(), version);
+    }
+    if tls.unverified.is_some() {
+        map.insert("verify".to_owned(), json!(false));
+    }
     Value::Object(map)
 }
 

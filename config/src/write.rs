@@ -2,7 +2,7 @@
 
 use crate::{
     layers::workspace_of,
-    model::{HttpKind, Server, Setting, Start, Text, Transport},
+    model::{Http, HttpKind, Server, Setting, Start, Text, Tls, TlsVersion, Transport},
 };
 use serde_json::{Map, Value, json};
 use std::{path::Path, time::Duration};
@@ -48,12 +48,28 @@ pub fn entry(server: &Server) -> Value {
         Some(Transport::Http(http)) => {
             match http.kind {
                 HttpKind::Any => {}
-                HttpKind::Streamable => put("type", json!("http")),
+                HttpKind::Streamable => put("type", json!("streamable-http")),
                 HttpKind::Sse => put("type", json!("sse")),
             }
             put("url", json!(http.url.raw));
             if !http.headers.is_empty() {
                 put("headers", settings(&http.headers));
+            }
+            if let Some(token) = &http.bearer_token {
+                put("bearer_token", setting(token));
+            }
+            if http.forward_auth {
+                put("forward_auth", json!(true));
+            }
+            let tls = tls(&http.tls, absolute);
+            if !tls.is_empty() {
+                put("tls", Value::Object(tls));
+            }
+            if let Some(proxy) = &http.proxy {
+                put("proxy", json!(proxy.raw));
+            }
+            if let Some(time) = http.connect_timeout {
+                put("connect_timeout", seconds(time));
             }
         }
         None => {}
@@ -84,17 +100,37 @@ fn raw(texts: &[Text]) -> Vec<&str> {
 }
 
 fn settings(settings: &[(String, Setting)]) -> Value {
-    let value = |setting: &Setting| match setting {
+    let map: Map<String, Value> = settings
+        .iter()
+        .map(|(name, value)| (name.clone(), setting(value)))
+        .collect();
+    Value::Object(map)
+}
+
+fn setting(setting: &Setting) -> Value {
+    match setting {
         Setting::Text(text) => json!(text.raw),
         Setting::File(path) => json!({ "file": path.raw }),
         Setting::Command(argv) => json!({ "cmd": raw(argv) }),
         Setting::Keyring(entry) => json!({ "keyring": entry.raw }),
-    };
-    let map: Map<String, Value> = settings
-        .iter()
-        .map(|(name, setting)| (name.clone(), value(setting)))
-        .collect();
-    Value::Object(map)
+    }
+}
+
+fn tls(tls: &Tls, absolute: impl Fn(&Text) -> String) -> Map<String, Value> {
+    let mut map = Map::new();
+    for (key, file) in [("ca", &tls.ca), ("cert", &tls.cert), ("key", &tls.key)] {
+        if let Some(file) = file {
+            map.insert(key.to_owned(), json!(absolute(file)));
+        }
+    }
+    if tls.min_version != TlsVersion::default() {
+        let version = json!(tls.min_version.as_str());
+        map.insert("min_version".to_owned(), version);
+    }
+    if tls.unverified.is_some() {
+        map.insert("verify".to_owned(), json!(false));
+    }
+    map
 }
 
 /// Whole seconds look better.
@@ -110,14 +146,17 @@ fn seconds(time: Duration) -> Value {
 /// program with two tokens is two servers.
 pub fn is_same(one: &Server, other: &Server) -> bool {
     let namesakes = one.name == other.name;
+    let shown = |http: &Http| {
+        let token = http.bearer_token.as_ref().map(setting);
+        (settings(&http.headers), token)
+    };
     match (&one.transport, &other.transport) {
         (Some(Transport::Stdio(one)), Some(Transport::Stdio(other))) => {
             (&one.command.raw, raw(&one.args)) == (&other.command.raw, raw(&other.args))
                 && (namesakes || settings(&one.env) == settings(&other.env))
         }
         (Some(Transport::Http(one)), Some(Transport::Http(other))) => {
-            one.url.raw == other.url.raw
-                && (namesakes || settings(&one.headers) == settings(&other.headers))
+            one.url.raw == other.url.raw && (namesakes || shown(one) == shown(other))
         }
         _ => false,
     }
@@ -128,6 +167,7 @@ mod tests {
     use super::*;
     use crate::{
         read::{Dialect, read},
+        show,
         source::{Layer, Source},
     };
 
@@ -135,7 +175,10 @@ mod tests {
     fn what_is_written_is_read_as_the_same() {
         let text = r#"{"mcpServers": {"a": {"command": "x", "args": ["y"], "env": {"A": "b", "C": {"file": "~/d"}},
             "timeout": 1.5, "cwd": "/z", "disabled": true, "include_tools": ["t"]},
-            "b": {"type": "sse", "url": "http://x", "headers": {"H": "v"}, "timeout": 30}}}"#;
+            "b": {"type": "sse", "url": "http://x", "headers": {"H": "v"}, "timeout": 30},
+            "c": {"url": "https://x", "bearer_token": {"file": "~/t"}, "forward_auth": true, "proxy": "http://p:1",
+                "connect_timeout": 2, "tls": {"ca": "/ca", "cert": "/c", "key": "/k", "min_version": "1.3", "verify": false}}
+            }}"#;
         let read = |text: &str| {
             read(
                 &Source::new("/p/.mcp.json", Layer::User, text),
@@ -149,7 +192,7 @@ mod tests {
             .map(|server| (server.name.clone(), entry(server)))
             .collect();
         let again = read(&json!({ "mcpServers": entries }).to_string());
-        assert_eq!(again.len(), 2);
+        assert_eq!(again.len(), 3);
         assert!(!is_same(&servers[0], &servers[1]));
         let mut work = servers[0].clone();
         work.name = "work".to_owned();
@@ -161,6 +204,7 @@ mod tests {
         for (one, other) in servers.iter().zip(&again) {
             assert!(is_same(one, other));
             assert_eq!(entry(one), entry(other));
+            assert_eq!(show::server(one, false), show::server(other, false));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod changed;
 mod find;
+mod headers;
 mod names;
 mod prompt;
 mod resources;

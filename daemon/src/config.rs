@@ -6,7 +6,8 @@ pub mod watch;
 
 use crate::{
     process::{SpawnSpec, environment},
-    supervisor::health::HealthPolicy,
+    supervisor::{Target, health::HealthPolicy},
+    transport::http::spec::HttpSpec,
 };
 use nexus_config::{
     Diagnosis, Transport, layers::Places, load::Request, mask, scope::Scope, show, write,
@@ -72,8 +73,10 @@ pub struct ServerConfig {
     pub written: Option<Arc<nexus_config::Server>>,
     /// What it cannot be started without, and does not have: a variable that is not set, a secret.
     pub lacks: Option<Arc<Failure>>,
-    /// The program.
+    /// The program; empty for a server that is reached over HTTP.
     pub command: String,
+    /// How it is reached, if not by running a program.
+    pub http: Option<HttpSpec>,
     /// Its arguments.
     pub args: Vec<String>,
     /// Variables that it gets.
@@ -169,6 +172,8 @@ impl Config {
                 server.args.clone_from(&old.args);
                 server.env.clone_from(&old.env);
                 server.cwd.clone_from(&old.cwd);
+                server.http.clone_from(&old.http);
+                server.sharing = old.sharing;
             }
         }
     }
@@ -244,6 +249,7 @@ impl ServerConfig {
             written: None,
             lacks: None,
             command,
+            http: None,
             args: Vec::new(),
             env: BTreeMap::new(),
             env_passthrough: Vec::new(),
@@ -289,6 +295,17 @@ impl ServerConfig {
             add(name.as_bytes());
             add(value.unwrap_or_default().as_encoded_bytes());
         }
+        if let Some(http) = &self.http {
+            add(http.url.origin().as_bytes());
+            add(http.url.path.as_bytes());
+            let shown = [&http.url.user, &http.bearer];
+            let shown = shown.into_iter().flatten().map(|shown| ("", shown));
+            let headers = http.headers.iter().map(|(name, value)| (&**name, value));
+            for (name, value) in headers.chain(shown) {
+                add(name.as_bytes());
+                add(value.expose().as_bytes());
+            }
+        }
         add(secret);
         let hex = |byte: &u8| format!("{byte:02x}");
         hash.finalize()[..16].iter().map(hex).collect()
@@ -311,8 +328,11 @@ impl ServerConfig {
         let args = self.args.iter().zip(before);
         let args = args.filter(|(arg, before)| mask::hides_argument(before, arg));
         let all = env.map(|(_, value)| value).chain(args.map(|(arg, _)| arg));
+        let shown = self.http.iter().flat_map(HttpSpec::secrets);
+        let all = all.map(String::as_str).chain(shown);
         // What is short may be anything.
-        all.filter(|value| value.len() >= 8).cloned().collect()
+        let all = all.filter(|value| value.len() >= 8);
+        all.map(str::to_owned).collect()
     }
 
     /// Whether both say the same of what is run, wherever that stands.
@@ -348,8 +368,25 @@ impl ServerConfig {
         show::command_line(stdio)
     }
 
-    /// What is to be run.
-    pub fn spawn_spec(&self) -> SpawnSpec {
+    /// How it is reached, in a word.
+    pub fn transport(&self) -> &'static str {
+        let written = self.written.as_ref().map(|written| &written.transport);
+        match (&self.http, written) {
+            (Some(http), _) => http.transport(),
+            (None, Some(Some(Transport::Http(_)))) => "http",
+            (None, _) => "stdio",
+        }
+    }
+
+    /// What is to be run, or reached.
+    pub fn target(&self) -> Target {
+        match &self.http {
+            Some(http) => Target::Http(Box::new(http.clone())),
+            None => Target::Process(self.spawn_spec()),
+        }
+    }
+
+    fn spawn_spec(&self) -> SpawnSpec {
         SpawnSpec {
             command: self.command.clone(),
             args: self.args.clone(),

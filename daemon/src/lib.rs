@@ -61,7 +61,7 @@ const EX_USAGE: u8 = 2;
 pub fn start(args: &Args) -> ExitCode {
     let done = match &args.internal {
         None => return serve(args).into(),
-        Some(Internal::DemoServer { options }) => nexus_test_server::run_stdio(options.clone()),
+        Some(Internal::DemoServer { options }) => nexus_test_server::run(options.clone()),
         #[cfg(unix)]
         Some(Internal::Guardian { cookie }) => process::guardian::run(cookie),
         #[cfg(windows)]

@@ -13,3 +13,4 @@ mod running;
 pub mod status;
 
 pub use instance::{Common, Instance, InstanceSpec};
+pub use running::Target;

@@ -76,6 +76,14 @@ reasons! {
     ServerHung = "SERVER_HUNG" => Unavailable,
     /// The server keeps ending; it is tried again after `retry_after`.
     CrashLoop = "CRASH_LOOP" => Unavailable,
+    /// The server cannot be reached over the network.
+    Unreachable = "UNREACHABLE" => Unavailable,
+    /// The server wants a credential, or another one.
+    NeedsAuth = "NEEDS_AUTH" => Unauthenticated,
+    /// The credential is good, but not for this.
+    Forbidden = "FORBIDDEN" => PermissionDenied,
+    /// The server answered with an HTTP error, or its answer broke off.
+    HttpError = "HTTP_ERROR" => Unavailable,
     /// The server answered with a JSON-RPC error: `rpc_code`, `rpc_data`.
     ServerError = "SERVER_ERROR" => Unknown,
     /// What the server sent is not MCP.

@@ -101,6 +101,14 @@ faults! {
     TemplatesMissing, "templates-missing", Counts::Nothing, 1, "does not know resources/templates/list (-32601), resources though it has";
     ListStorm, "list-storm", Counts::Call, 1, "after the Nth answer: 1,000 times tools/list_changed, and one more tool `extra_tool`";
     ProgressFlood, "progress-flood", Counts::Call, 1, "20,000 progress notifications before the Nth answer, if the caller gave a token";
+    // http
+    HttpSession, "http-session", Counts::Amount, 5, "HTTP: a legacy session is over after N requests (404)";
+    HttpLimit, "http-429", Counts::Call, 1, "HTTP: the Nth tools/call is answered 429, Retry-After: 1";
+    HttpError, "http-503", Counts::Call, 1, "HTTP: the Nth tools/call is answered 503";
+    HttpAuth, "http-401", Counts::Call, 1, "HTTP: from the Nth tools/call on, every POST is answered 401";
+    HttpPage, "http-html", Counts::Call, 1, "HTTP: the Nth tools/call is answered with a page";
+    HttpSlow, "http-slow", Counts::Amount, 500, "HTTP: every answer to a tools/call comes in two halves, N ms apart";
+    HttpCut, "http-cut", Counts::Call, 1, "HTTP: the stream of the Nth tools/call ends before its answer; legacy: the rest is had by GET with Last-Event-ID";
     // questions
     AskSampling, "ask-sampling", Counts::Call, 1, "sampling/createMessage in the Nth call; its result text is the answer";
     AskRoots, "ask-roots", Counts::Call, 1, "the same with roots/list";

@@ -4,9 +4,11 @@
 //! message decides how to answer: the answer itself is sent as JSON, anything else opens an event stream.
 
 mod body;
+mod faults;
 mod headers;
 mod post;
 mod refusal;
+mod sse;
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -27,6 +29,7 @@ use crate::fault;
 use crate::options::{Era, Options};
 use crate::server::{Server, Session, locked};
 use body::Body;
+use faults::Faults;
 use refusal::Refusal;
 
 /// Serves until the process is killed.
@@ -37,20 +40,23 @@ pub(crate) fn run(options: Options, port: u16) -> io::Result<()> {
         wire: None,
         ..options
     };
+    let sse = options.sse;
     let server = Server::new(options)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(serve(server, port))
+    runtime.block_on(serve(server, port, sse))
 }
 
-async fn serve(server: Arc<Server>, port: u16) -> io::Result<()> {
+async fn serve(server: Arc<Server>, port: u16, sse: bool) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
     let address = listener.local_addr()?;
     io::stderr().write_all(format!("listening on http://{address}/mcp\n").as_bytes())?;
     let site = Arc::new(Site {
         server,
         sessions: Mutex::default(),
+        sse,
+        faults: Faults::default(),
     });
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -76,10 +82,16 @@ async fn answer(site: Arc<Site>, request: Request<Incoming>) -> Result<Response<
 struct Site {
     server: Arc<Server>,
     sessions: Mutex<HashMap<String, Arc<Session>>>,
+    /// HTTP+SSE is served as well.
+    sse: bool,
+    faults: Faults,
 }
 
 impl Site {
     async fn route(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, Refusal> {
+        if self.sse && matches!(request.uri().path(), sse::STREAM | sse::MESSAGES) {
+            return self.old(request).await;
+        }
         if request.uri().path() != "/mcp" {
             return Err(Refusal::new(StatusCode::NOT_FOUND, "there is only /mcp"));
         }
@@ -109,6 +121,9 @@ impl Site {
             ));
         }
         let session = self.session(request.headers())?;
+        if let Some(rest) = self.rest_of(request.headers()) {
+            return Ok(body::event_stream(rest));
+        }
         let (out, receiver) = body::channel();
         self.server.listeners.add_legacy(&session, &out);
         Ok(body::event_stream(Body::events(None, receiver, None)))

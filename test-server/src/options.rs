@@ -17,6 +17,11 @@ pub struct Options {
     #[arg(long, value_name = "PORT")]
     pub http: Option<u16>,
 
+    /// With --http: serve HTTP+SSE as well, as the first revision had it: GET /sse, then POST where its first event says.
+    #[cfg(feature = "http")]
+    #[arg(long, requires = "http")]
+    pub sse: bool,
+
     /// The protocol revisions to speak.
     #[arg(long, value_enum, default_value_t)]
     pub era: Era,

@@ -21,10 +21,12 @@ pub struct Server {
     pub state_since: Option<SystemTime>,
     /// Whether it is meant to run.
     pub wanted: bool,
-    /// How it is reached: `stdio`.
+    /// How it is reached: `stdio`, `http` or `sse`.
     pub transport: String,
-    /// The program that is run, without its arguments.
+    /// The program that is run, without its arguments; empty for one that is reached over HTTP.
     pub command: String,
+    /// Where it is reached, without what may be secret, if it is reached over HTTP.
+    pub url: Option<String>,
     /// The file that it was configured in; `None` for the built-in demo.
     pub source: Option<String>,
     /// The process, while there is one.
@@ -129,6 +131,7 @@ impl Server {
             wanted: wire.wanted,
             transport: wire.transport,
             command: wire.command,
+            url: wire.url,
             source: Some(wire.source).filter(|source| !source.is_empty()),
             pid: wire.pid,
             generation: wire.generation,
@@ -179,6 +182,8 @@ pub enum ServerState {
     Failed,
     /// Is being ended.
     Stopping,
+    /// Wants to be shown a credential, or another one.
+    NeedsAuth,
     /// A state that this version of the client does not know.
     Unknown,
 }
@@ -196,6 +201,7 @@ impl ServerState {
             Self::CrashLoop => "crash loop",
             Self::Failed => "failed",
             Self::Stopping => "stopping",
+            Self::NeedsAuth => "needs auth",
             Self::Unknown => "unknown",
         }
     }
@@ -220,6 +226,7 @@ impl From<v1::ServerState> for ServerState {
             v1::ServerState::Failed => Self::Failed,
             v1::ServerState::Stopping => Self::Stopping,
             v1::ServerState::Idle => Self::Idle,
+            v1::ServerState::NeedsAuth => Self::NeedsAuth,
         }
     }
 }

@@ -176,7 +176,7 @@ impl<'a> Fields<'a> {
         settings
     }
 
-    fn setting(&mut self, entry: &Entry) -> Option<Setting> {
+    pub(super) fn setting(&mut self, entry: &Entry) -> Option<Setting> {
         let node = &entry.node;
         if node.value == Value::Null {
             return None;
@@ -318,7 +318,7 @@ impl<'a> Fields<'a> {
         }
         let words: Vec<&str> = all.iter().map(|one| as_str(*one)).collect();
         let plain = |word: &str| word.to_lowercase().replace('_', "-");
-        let written = entry.node.text().map(plain);
+        let written = Self::text_of(&entry.node).map(|text| plain(&text.raw));
         let found = all
             .iter()
             .find(|one| written.as_deref() == Some(as_str(**one)));

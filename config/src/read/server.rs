@@ -1,9 +1,9 @@
 //! One server. Pure.
 
-use super::{Fields, head};
+use super::{Fields, head, http};
 use crate::{
     diagnosis::Diagnosis,
-    keys,
+    keys::{self, Key},
     model::{
         Health, Http, HttpKind, Origin, Server, Setting, Sharing, Start, Stdio, Text, ToolFilter,
         Transport,
@@ -25,7 +25,7 @@ struct Parts {
     url: Option<Text>,
     /// Gemini and others: which key was used says what it is.
     url_kind: Option<HttpKind>,
-    headers: Vec<(String, Setting)>,
+    http: Http,
     kind: Option<(Kind, Span)>,
     enabled: bool,
     start: Option<Start>,
@@ -103,14 +103,19 @@ pub(super) fn read(
         Some(false) => Some(Start::Lazy),
         _ => None,
     });
+    let connect_timeout = parts.http.connect_timeout;
     server.transport = transport(fields, &server, parts, span);
+    if matches!(server.transport, Some(Transport::Stdio(_))) {
+        // Others call it so.
+        server.start_timeout = server.start_timeout.or(connect_timeout);
+    }
     let is_good = errors(fields) == before && (server.transport.is_some() || !server.enabled);
     is_good.then_some(server)
 }
 
 fn field(fields: &mut Fields<'_>, server: &mut Server, parts: &mut Parts, entry: &Entry) {
     let Some(key) = keys::find(&entry.key) else {
-        unknown(fields, entry);
+        unknown(fields, keys::SERVER, entry);
         return;
     };
     let node = &entry.node;
@@ -131,39 +136,25 @@ fn field(fields: &mut Fields<'_>, server: &mut Server, parts: &mut Parts, entry:
                 parts.url = fields.text(entry);
             }
         }
-        "headers" => parts.headers.extend(fields.settings(entry)),
+        "headers" => parts.http.headers.extend(fields.settings(entry)),
+        "bearer_token" => parts.http.bearer_token = fields.setting(entry),
         "bearer_token_env_var" => {
             if let Some(text) = fields.text(entry) {
-                let raw = format!("Bearer ${{{}}}", text.raw);
-                parts.headers.push((
-                    "Authorization".to_owned(),
-                    Setting::Text(Text {
-                        raw,
-                        span: text.span,
-                    }),
-                ));
+                parts.http.bearer_token = Some(http::variable(text));
             }
         }
         "env_http_headers" => {
             for (name, setting) in fields.settings(entry) {
-                if let Setting::Text(Text { raw, span }) = setting {
-                    parts.headers.push((
-                        name,
-                        Setting::Text(Text {
-                            raw: format!("${{{raw}}}"),
-                            span,
-                        }),
-                    ));
+                if let Setting::Text(text) = setting {
+                    parts.http.headers.push((name, http::variable(text)));
                 }
             }
         }
-        "request_options" => {
-            for inner in node.entries().unwrap_or_default() {
-                if inner.key == "headers" {
-                    parts.headers.extend(fields.settings(inner));
-                }
-            }
-        }
+        "forward_auth" => parts.http.forward_auth = fields.bool(entry).unwrap_or(false),
+        "tls" => http::tls(fields, &mut parts.http.tls, entry),
+        "proxy" => parts.http.proxy = fields.text(entry),
+        "connect_timeout" => parts.http.connect_timeout = fields.time(entry, false),
+        "request_options" => http::request_options(fields, &mut parts.http, node),
         "timeout" => timeout(fields, server, entry),
         "start_timeout" => {
             // Here the unit is in the name.
@@ -205,7 +196,7 @@ fn field(fields: &mut Fields<'_>, server: &mut Server, parts: &mut Parts, entry:
     }
 }
 
-fn unknown(fields: &mut Fields<'_>, entry: &Entry) {
+pub(super) fn unknown(fields: &mut Fields<'_>, known: &'static [Key], entry: &Entry) {
     if keys::is_foreign(&entry.key) || fields.dialect.lenient {
         return;
     }
@@ -213,7 +204,7 @@ fn unknown(fields: &mut Fields<'_>, entry: &Entry) {
         "config::unknown-key",
         format!("unknown key {:?}", entry.key),
     );
-    fields.tell(match keys::nearest(&entry.key) {
+    fields.tell(match keys::nearest(known, &entry.key) {
         Some(near) => diagnosis.at(entry.key_span.clone(), format!("did you mean {near:?}?")),
         None => diagnosis.at(entry.key_span.clone(), "it means nothing here"),
     });
@@ -230,7 +221,7 @@ fn command(fields: &mut Fields<'_>, parts: &mut Parts, entry: &Entry) {
                     "path" | "command" => parts.command = fields.texts(entry),
                     "args" => parts.stdio.args = fields.texts(entry),
                     "env" => parts.stdio.env = fields.settings(entry),
-                    _ => unknown(fields, entry),
+                    _ => unknown(fields, keys::SERVER, entry),
                 }
             }
         }
@@ -248,10 +239,9 @@ fn kind(fields: &mut Fields<'_>, entry: &Entry) -> Option<Kind> {
         .replace('_', "-");
     Some(match written.as_str() {
         "stdio" | "local" | "command" => Kind::Stdio,
-        "http" | "streamable-http" | "streamablehttp" | "http-stream" => {
-            Kind::Http(HttpKind::Streamable)
-        }
-        "remote" | "url" => Kind::Http(HttpKind::Any),
+        // So does VS Code: the older way, where the newer is not known.
+        "http" | "remote" | "url" => Kind::Http(HttpKind::Any),
+        "streamable-http" | "streamablehttp" | "http-stream" => Kind::Http(HttpKind::Streamable),
         "sse" | "http+sse" => Kind::Http(HttpKind::Sse),
         "builtin" | "platform" | "frontend" | "inline-python" if fields.dialect.lenient => {
             Kind::Elsewhere
@@ -274,7 +264,7 @@ fn timeout(fields: &mut Fields<'_>, server: &mut Server, entry: &Entry) {
             match entry.key.as_str() {
                 "startup" | "start" | "connect" => server.start_timeout = fields.time(entry, false),
                 "request" | "call" | "tool" => server.timeout = fields.time(entry, false),
-                _ => unknown(fields, entry),
+                _ => unknown(fields, keys::SERVER, entry),
             }
         }
         return;
@@ -306,7 +296,7 @@ fn health(fields: &mut Fields<'_>, entry: &Entry) -> Option<Health> {
             "interval" => interval = fields.time(entry, false),
             "timeout" => timeout = fields.time(entry, false),
             "threshold" => threshold = fields.count(entry, 0..=1000).map(|n| n.max(1) as u32),
-            _ => unknown(fields, entry),
+            _ => unknown(fields, keys::SERVER, entry),
         }
     }
     Some(on(interval, timeout, threshold))
@@ -391,20 +381,11 @@ fn transport(
                 Some(Kind::Http(kind)) => kind,
                 _ => parts.url_kind.unwrap_or(HttpKind::Any),
             };
-            let is_url = ["http://", "https://", "unix://", "pipe://", "$", "{"]
-                .iter()
-                .any(|start| url.raw.trim_start().starts_with(start));
-            if !is_url {
-                fields.tell(
-                    Diagnosis::error("config::url", "its url is not one")
-                        .at(url.span.clone(), "expected http:// or https://")
-                        .fix("write \"url\": \"http://localhost:3000/mcp\""),
-                );
-            }
+            http::check_url(fields, &url);
             Some(Transport::Http(Http {
                 url,
                 kind,
-                headers: parts.headers,
+                ..parts.http
             }))
         }
         _ if !server.enabled || fields.dialect.lenient => None,

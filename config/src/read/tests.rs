@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    model::{HttpKind, Stdio, Transport},
+    model::{HttpKind, Setting, Stdio, Text, TlsVersion, Transport},
     source::Layer,
 };
 use std::time::Duration;
@@ -105,7 +105,7 @@ fn http_is_read_with_all_that_belongs_to_it() {
         ),
         (
             r#""transport": "http", "url": "http://x/mcp""#,
-            HttpKind::Streamable,
+            HttpKind::Any,
         ),
     ] {
         let servers = good(&format!(
@@ -120,6 +120,53 @@ fn http_is_read_with_all_that_belongs_to_it() {
             "{text}"
         );
     }
+}
+
+#[test]
+fn what_only_http_has_is_read() {
+    let servers = good(
+        r#"{"mcpServers": {
+        "a": {"url": "https://x/mcp", "bearerToken": {"file": "~/t"}, "forwardAuth": true, "proxy": "http://p:1",
+            "tls": {"caFile": "ca.pem", "cert": "c.pem", "key": "k.pem", "minVersion": 1.3, "verify": false},
+            "connect_timeout": "2s", "start_timeout": 9},
+        "b": {"url": "https://x/mcp", "bearer_token_env_var": "T", "requestOptions": {
+            "headers": {"A": "b"}, "verifySsl": false, "caBundlePath": "ca.pem", "proxy": "http://p:2",
+            "clientCertificate": {"cert": "c.pem", "key": "k.pem"}}},
+        "c": {"command": "x", "connect_timeout": 5}
+    }}"#,
+    );
+    let http = |at: usize| match &servers[at].transport {
+        Some(Transport::Http(http)) => http,
+        other => panic!("{other:?}"),
+    };
+    let (a, b) = (http(0), http(1));
+    assert!(matches!(&a.bearer_token, Some(Setting::File(file)) if file.raw == "~/t"));
+    assert!(a.forward_auth && !b.forward_auth);
+    assert_eq!(a.tls.min_version, TlsVersion::V1_3);
+    assert_eq!(
+        (a.connect_timeout, servers[0].start_timeout),
+        (Some(Duration::from_secs(2)), Some(Duration::from_secs(9)))
+    );
+    assert!(matches!(&b.bearer_token, Some(Setting::Text(text)) if text.raw == "${T}"));
+    assert_eq!(
+        (b.headers.len(), &*b.proxy.as_ref().unwrap().raw),
+        (1, "http://p:2")
+    );
+    for http in [a, b] {
+        let raw = |text: &Option<Text>| text.as_ref().map(|text| text.raw.clone()).unwrap();
+        let files = [raw(&http.tls.ca), raw(&http.tls.cert), raw(&http.tls.key)];
+        assert_eq!(files, ["ca.pem", "c.pem", "k.pem"]);
+        assert!(http.tls.unverified.is_some());
+    }
+    assert_eq!(servers[2].start_timeout, Some(Duration::from_secs(5)));
+    let slip = of(r#"{"mcpServers": {"a": {"url": "https://x", "tls": {"verfy": false}}}}"#);
+    assert!(
+        slip.diagnoses[0]
+            .to_string()
+            .contains("did you mean \"verify\"?")
+    );
+    let old = of(r#"{"mcpServers": {"a": {"url": "https://x", "tls": {"min_version": "1.0"}}}}"#);
+    assert!(old.diagnoses[0].is_error() && old.diagnoses[0].to_string().contains("1.2, 1.3"));
 }
 
 #[test]

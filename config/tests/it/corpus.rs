@@ -36,7 +36,7 @@ const JSON: &str = r#"{
       "env": { "GITHUB_TOKEN": "CANARY", "OTHER": "é\n${HOME}" },
       "timeout": 30, "disabled": false,
     },
-    "remote": { "url": "https://u:CANARY@example.com/mcp?key=CANARY", "headers": { "Authorization": "Bearer CANARY" } }
+    "remote": { "url": "https://u:CANARY@example.com/mcp?key=CANARY", "headers": { "Authorization": "Bearer CANARY" }, "bearer_token": "CANARY", "proxy": "http://u:CANARY@proxy:1" }
   }
 }"#;
 
@@ -162,6 +162,7 @@ fn what_has_the_wrong_type_is_told_by_its_name() {
                                 | "health"
                                 | "request_options"
                                 | "env_http_headers"
+                                | "tls"
                                 | "args"
                         ),
                     "{diagnosis}"

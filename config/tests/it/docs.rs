@@ -30,7 +30,12 @@ fn row(key: &Key) -> String {
 #[test]
 fn every_key_is_on_the_page_and_nothing_else() {
     let page = page();
-    let rows: Vec<String> = keys::SERVER.iter().chain(keys::TOP).map(row).collect();
+    let rows: Vec<String> = keys::SERVER
+        .iter()
+        .chain(keys::TLS)
+        .chain(keys::TOP)
+        .map(row)
+        .collect();
     for row in &rows {
         assert!(page.contains(row.as_str()), "missing:\n{row}");
     }

@@ -82,8 +82,11 @@ fn table(servers: &[Server], now: SystemTime) -> Table {
     table
 }
 
-/// The process; of several the first, and how many more there are.
+/// The process, or where it is reached if it is none of ours; of several the first, and how many more there are.
 fn pids(server: &Server) -> Option<String> {
+    if let Some(url) = &server.url {
+        return Some(one_line(url));
+    }
     let pid = server.pid?;
     let running = server.instances.iter().filter(|other| other.pid.is_some());
     let others = running.count().saturating_sub(1);
@@ -110,8 +113,11 @@ fn uptime(server: &Server, now: SystemTime) -> Option<String> {
 
 /// What is wrong with a server, in one line.
 fn trouble(server: &Server, now: SystemTime) -> Option<String> {
-    use ServerState::{Backoff, CrashLoop, Degraded, Failed};
-    if !matches!(server.state, Backoff | CrashLoop | Degraded | Failed) {
+    use ServerState::{Backoff, CrashLoop, Degraded, Failed, NeedsAuth};
+    if !matches!(
+        server.state,
+        Backoff | CrashLoop | Degraded | Failed | NeedsAuth
+    ) {
         return server
             .warnings
             .first()

@@ -16,7 +16,7 @@ pub(crate) const HINT: Style = AnsiColor::Cyan.on_default().bold();
 pub(crate) fn of_state(state: ServerState) -> Style {
     match state {
         ServerState::Ready => GOOD,
-        ServerState::CrashLoop | ServerState::Failed => BAD,
+        ServerState::CrashLoop | ServerState::Failed | ServerState::NeedsAuth => BAD,
         ServerState::Stopped | ServerState::Idle => DIM,
         _ => CARE,
     }

@@ -437,6 +437,46 @@ fn doctor_says_what_to_do() {
     );
 }
 
+/// What an agent has over HTTP is brought here with all that it needs, and looked at by everything that looks.
+#[test]
+fn servers_over_http_are_imported_checked_and_warned_of() {
+    let home = Home::new();
+    let servers = json!({"mcpServers": {
+        "docs": {"type": "http", "url": "https://docs.example.com/mcp", "headers": {"Authorization": "Bearer ${HOME}"}},
+        "old": {"type": "sse", "url": "http://localhost:1/sse"},
+    }});
+    home.write(".cursor/mcp.json", &servers.to_string());
+    home.run(&["import", "cursor", "--yes"]).ok();
+    let run = home.run(&["config", "check"]).ok();
+    assert!(run.contains("2 servers, good"), "{run}");
+    let shown = home.run(&["config", "show", "--offline"]).ok();
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let shown = &shown["mcpServers"];
+    assert_eq!(shown["docs"]["url"], "https://docs.example.com/mcp");
+    assert_eq!(shown["docs"]["headers"]["Authorization"], "***");
+    assert_eq!(shown["old"]["type"], "sse");
+    home.write(
+        USER,
+        r#"{"daemon": {"headers": {"X": "${NEXUS_TEST_UNSET}"}}, "mcpServers": {
+            "a": {"url": "https://x.example/mcp", "tls": {"verify": false}},
+            "b": {"url": "http://x.example:port/mcp"}
+        }}"#,
+    );
+    let run = home.run(&["doctor"]);
+    let text = home.plain(&run.stdout);
+    for part in [
+        "\"verify\" is false",
+        "\"tls\": {\"ca\": ",
+        "its \"url\" cannot be used",
+        "NEXUS_TEST_UNSET",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let run = home.run(&["config", "check"]);
+    assert_eq!(run.code, 1);
+    assert!(run.stdout.contains("2 servers, 1 error"), "{}", run.stdout);
+}
+
 #[test]
 fn no_secret_is_ever_shown() {
     let home = Home::new();
@@ -445,7 +485,10 @@ fn no_secret_is_ever_shown() {
         "a": {"command": "sh", "args": ["--token", CANARY, format!("--api-key={CANARY}"), "x"], "env": {
             "A": CANARY, "B": {"file": secret}, "C": format!("${{NEXUS_TEST_UNSET}}{CANARY}"), "D": format!("${{X:-{CANARY}}}")
         }, "arg": [CANARY], "envFile": home.path("broken.env"), "cwd": 5, "timeout": {"x": CANARY}},
-        "b": {"url": format!("https://u:{CANARY}@example.com/mcp?key={CANARY}"), "headers": {"Authorization": format!("Bearer {CANARY}"), "X": {"wrong": CANARY}}},
+        "b": {"url": format!("https://u:{CANARY}@example.com/mcp?key={CANARY}"), "headers": {"Authorization": format!("Bearer {CANARY}"), "X": {"wrong": CANARY}},
+            "bearer_token": CANARY, "proxy": format!("http://u:{CANARY}@proxy"), "tls": {"ca": 5, "verify": CANARY}},
+        "e": {"url": "https://example.com/mcp", "bearer_token": format!("${{NEXUS_TEST_UNSET}}{CANARY}"), "tls": {"verify": false},
+            "headers": {"Authorization": format!("Bearer {CANARY}\n")}},
         "c": {"command": "sh", "env": CANARY},
         "d": {"command": "sh", "args": ["-c", "x"], "env": {"T": CANARY}, "env_file": home.path("broken.env")}
     }});

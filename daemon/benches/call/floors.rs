@@ -1,8 +1,13 @@
 //! The floors: as little as a relay and a gRPC server can do.
 
+use crate::peers::{http_client, post};
+use bytes::BytesMut;
 use nexus_proto::v1::{self, tools_server};
 use std::process::Stdio;
-use tokio::net::UnixListener;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::UnixListener,
+};
 use tokio_stream::{Stream, wrappers::UnixListenerStream};
 use tonic::{Request, Response, Status};
 
@@ -30,6 +35,36 @@ pub(crate) fn relay(socket: &str) {
         tokio::select! {
             _ = tokio::io::copy(&mut from, &mut input) => {}
             _ = tokio::io::copy(&mut output, &mut to) => {}
+        }
+    });
+}
+
+/// Posts each line that comes over a socket, and writes down the answer, on one thread.
+pub(crate) fn bridge(socket: &str, url: &str) {
+    let url: http::Uri = url.parse().unwrap();
+    single_threaded().block_on(async {
+        let listener = UnixListener::bind(socket).unwrap();
+        let client = http_client();
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let (client, url) = (client.clone(), url.clone());
+            tokio::spawn(async move {
+                let mut buffer = BytesMut::with_capacity(64 * 1024);
+                while stream
+                    .read_buf(&mut buffer)
+                    .await
+                    .is_ok_and(|read| read > 0)
+                {
+                    // One call at a time is all that is asked of it.
+                    if buffer.last() == Some(&b'\n') {
+                        let line = buffer.split().freeze();
+                        let answer = post(&client, &url, line.slice(..line.len() - 1)).await;
+                        let mut answer = Vec::from(answer);
+                        answer.push(b'\n');
+                        stream.write_all(&answer).await.unwrap();
+                    }
+                }
+            });
         }
     });
 }

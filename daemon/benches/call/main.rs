@@ -2,7 +2,8 @@
 //!
 //! `cargo bench -p nexusd --bench call` starts the real binaries and prints, from one run: a bare
 //! byte relay on a Unix socket in front of the same server, bare tonic on a Unix socket, and the
-//! daemon. Rounds alternate between them, and medians of the rounds are printed: on a shared
+//! daemon; then the same server over HTTP: called directly, through a bare bridge that posts what comes over a
+//! Unix socket, and through the daemon. `--http` does only the latter. Rounds alternate between them, and medians of the rounds are printed: on a shared
 //! machine only ratios of one run mean something.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
 #![cfg_attr(not(unix), allow(unused))]
@@ -25,10 +26,12 @@ fn main() {
         // The floors are processes of their own, as the daemon is.
         ["relay", socket] => floors::relay(socket),
         ["tonic", socket] => floors::tonic(socket),
+        ["bridge", socket, url] => floors::bridge(socket, url),
         // `cargo bench` passes `--bench`; `cargo test --benches` does not, and wants no figures.
         _ if args.contains(&"--bench") => {
             let quick = args.contains(&"--quick");
-            measure::run(if quick { 3 } else { 9 });
+            let http = args.contains(&"--http");
+            measure::run(if quick { 3 } else { 9 }, http);
         }
         _ => {}
     }

@@ -21,17 +21,33 @@ struct Round {
     memory: f64,
 }
 
-pub(crate) fn run(rounds: usize) {
+/// What is measured, and what it is called.
+const KINDS: [(Kind, &str); 8] = [
+    (Kind::Relay, "bare relay"),
+    (Kind::Tonic, "bare tonic"),
+    (Kind::Nexusd(1), "nexusd, gRPC"),
+    (Kind::Nexusd(2), "nexusd --threads 2, gRPC"),
+    (Kind::Http, "HTTP server, directly"),
+    (Kind::Bridge, "bare bridge, HTTP server"),
+    (Kind::NexusdHttpLines, "nexusd, lines, HTTP server"),
+    (Kind::NexusdHttp, "nexusd, gRPC, HTTP server"),
+];
+
+/// All of them, or what the servers over HTTP need.
+pub(crate) fn run(rounds: usize, http: bool) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
     runtime.block_on(async {
-        let kinds = [Kind::Relay, Kind::Tonic, Kind::Nexusd(1), Kind::Nexusd(2)];
-        let mut all: Vec<Vec<Round>> = vec![Vec::new(); kinds.len()];
+        let mut all: Vec<Vec<Round>> = vec![Vec::new(); KINDS.len()];
         for _ in 0..rounds {
-            for (kind, results) in kinds.iter().zip(&mut all) {
-                results.push(round(*kind).await);
+            for ((kind, _), results) in KINDS.iter().zip(&mut all) {
+                let is_local = matches!(kind, Kind::Relay | Kind::Nexusd(_));
+                results.push(match http && is_local {
+                    true => Round::default(),
+                    false => round(*kind).await,
+                });
             }
         }
         let medians: Vec<Round> = all.iter().map(|rounds| median(rounds)).collect();
@@ -110,22 +126,17 @@ fn print(rounds: usize, medians: &[Round]) {
         "one call of `echo`, medians of {rounds} rounds of {CALLS} calls; 16 agents: {CALLS_EACH} calls each\n"
     );
     println!(
-        "{:<26}{:>9}{:>9}{:>11}{:>10}{:>14}{:>10}{:>10}",
+        "{:<28}{:>9}{:>9}{:>11}{:>10}{:>14}{:>10}{:>10}",
         "", "p50 µs", "p99 µs", "calls/s", "cpu µs", "16: calls/s", "cpu µs", "RSS MB"
     );
-    let names = [
-        "bare relay",
-        "bare tonic",
-        "nexusd, gRPC",
-        "nexusd --threads 2, gRPC",
-    ];
-    for (name, r) in names.iter().zip(medians) {
+    let measured = KINDS.iter().zip(medians).filter(|(_, r)| r.p50 > 0.0);
+    for ((_, name), r) in measured {
         let or_dash = |value: f64| match value {
             0.0 => "-".to_owned(),
             value => format!("{value:.0}"),
         };
         println!(
-            "{name:<26}{:>9.1}{:>9.1}{:>11.0}{:>10.1}{:>14}{:>10}{:>10.1}",
+            "{name:<28}{:>9.1}{:>9.1}{:>11.0}{:>10.1}{:>14}{:>10}{:>10.1}",
             r.p50,
             r.p99,
             r.rate,
@@ -135,16 +146,51 @@ fn print(rounds: usize, medians: &[Round]) {
             r.memory
         );
     }
-    let [relay, tonic, nexus, ..] = medians else {
+    let [relay, tonic, nexus, _, direct, bridge, lines, grpc] = medians else {
         return;
     };
-    println!("\nratios (bars: one call ≤ 1.0, 16 agents ≥ 0.50)");
-    println!(
-        "  one call    nexusd / (bare tonic + bare relay)   {:.2}",
-        nexus.p50 / (tonic.p50 + relay.p50)
+    println!("\nratios (bars: one call ≤ 1.0, 16 agents ≥ 0.50, HTTP ≤ 1.5)");
+    let ratio = |what: &str, one: f64, other: f64| {
+        // What was not measured is zero.
+        if one > 0.0 && other > 0.0 {
+            println!("  {what:<60}{:.2}", one / other);
+        }
+    };
+    let floor = if relay.p50 > 0.0 {
+        tonic.p50 + relay.p50
+    } else {
+        0.0
+    };
+    ratio(
+        "one call    nexusd / (bare tonic + bare relay)",
+        nexus.p50,
+        floor,
     );
-    println!(
-        "  16 agents   nexusd / bare tonic                  {:.2}",
-        nexus.rate_16 / tonic.rate_16
+    ratio(
+        "16 agents   nexusd / bare tonic",
+        nexus.rate_16,
+        tonic.rate_16,
+    );
+    ratio(
+        "HTTP        nexusd, lines / directly",
+        lines.p50,
+        direct.p50,
+    );
+    ratio(
+        "HTTP        nexusd, lines / bare bridge",
+        lines.p50,
+        bridge.p50,
+    );
+    ratio("HTTP        nexusd, gRPC / directly", grpc.p50, direct.p50);
+    let floor = tonic.p50 + direct.p50;
+    ratio(
+        "HTTP        nexusd, gRPC / (bare tonic + directly)",
+        grpc.p50,
+        floor,
+    );
+    ratio(
+        "HTTP, 16    nexusd, gRPC / directly",
+        grpc.rate_16,
+        direct.rate_16,
     );
 }

@@ -1,10 +1,15 @@
 //! What is measured: a process with a socket, and clients that call it.
 
-use hyper_util::rt::TokioIo;
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::{
+    client::legacy::{self, connect::HttpConnector},
+    rt::{TokioExecutor, TokioIo},
+};
 use nexus_client::{Arguments, Nexus};
 use nexus_proto::v1::{self, tools_client::ToolsClient};
 use std::{
     fs,
+    io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
@@ -26,6 +31,30 @@ pub(crate) enum Kind {
     Tonic,
     /// The daemon in front of the test server, with this many threads.
     Nexusd(u16),
+    /// The test server over HTTP, called directly.
+    Http,
+    /// A bare bridge in front of it: lines on a socket, each posted with the same client.
+    Bridge,
+    /// The daemon in front of it, called over gRPC.
+    NexusdHttp,
+    /// The daemon in front of it, called with lines on its socket, as the bridge is.
+    NexusdHttpLines,
+}
+
+impl Kind {
+    fn is_nexusd(self) -> bool {
+        matches!(
+            self,
+            Self::Nexusd(_) | Self::NexusdHttp | Self::NexusdHttpLines
+        )
+    }
+
+    fn needs_http(self) -> bool {
+        matches!(
+            self,
+            Self::Http | Self::Bridge | Self::NexusdHttp | Self::NexusdHttpLines
+        )
+    }
 }
 
 /// A process that is measured. It ends with this.
@@ -33,36 +62,108 @@ pub(crate) struct Peer {
     kind: Kind,
     socket: PathBuf,
     child: Child,
+    /// The test server over HTTP.
+    url: String,
+    server: Option<Child>,
+}
+
+/// The HTTP client that the daemon has too.
+pub(crate) type HttpClient = legacy::Client<HttpConnector, Full<bytes::Bytes>>;
+
+/// Makes one.
+pub(crate) fn http_client() -> HttpClient {
+    let mut connector = HttpConnector::new();
+    connector.set_nodelay(true);
+    legacy::Client::builder(TokioExecutor::new()).build(connector)
+}
+
+/// A call as a modern server takes it.
+fn modern_call(id: u64) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{{"message":"hello"}},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
+    )
+}
+
+/// Posts it.
+pub(crate) async fn post(client: &HttpClient, url: &http::Uri, body: bytes::Bytes) -> bytes::Bytes {
+    let request = http::Request::post(url.clone())
+        .header("accept", "application/json, text/event-stream")
+        .header("content-type", "application/json")
+        .header("mcp-protocol-version", "2026-07-28")
+        .header("mcp-method", "tools/call")
+        .header("mcp-name", "echo")
+        .body(Full::from(body))
+        .unwrap();
+    let answer = client.request(request).await.unwrap().into_body();
+    answer.collect().await.unwrap().to_bytes()
+}
+
+/// Starts the test server over HTTP.
+fn serve_http() -> (Child, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_nexusd"));
+    command.args(["demo-server", "--http", "0", "--era", "modern"]);
+    let mut child = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let stderr = child.stderr.take().unwrap();
+    BufReader::new(stderr).read_line(&mut line).unwrap();
+    let url = line.trim().strip_prefix("listening on ").unwrap();
+    (child, url.to_owned())
 }
 
 impl Peer {
     pub(crate) async fn start(kind: Kind, home: &Path) -> Self {
         let socket = home.join("s.sock");
+        let (server, url) = kind.needs_http().then(serve_http).unzip();
+        let url = url.unwrap_or_default();
+        if kind.is_nexusd() && kind.needs_http() {
+            let config = format!("{{\"mcpServers\": {{\"demo\": {{\"url\": \"{url}\"}}}}}}");
+            fs::create_dir_all(home.join("nexus")).unwrap();
+            fs::write(home.join("nexus/mcp.json"), config).unwrap();
+        }
         let itself = std::env::current_exe().unwrap();
         let mut command = match kind {
-            Kind::Relay => Command::new(itself),
-            Kind::Tonic => Command::new(itself),
-            Kind::Nexusd(_) => Command::new(env!("CARGO_BIN_EXE_nexusd")),
+            Kind::Relay | Kind::Tonic | Kind::Bridge => Command::new(itself),
+            // What is measured is the server itself.
+            Kind::Http => Command::new("true"),
+            _ => Command::new(env!("CARGO_BIN_EXE_nexusd")),
         };
         match kind {
             Kind::Relay => command.arg("relay").arg(&socket),
             Kind::Tonic => command.arg("tonic").arg(&socket),
-            Kind::Nexusd(threads) => command
-                .arg("--socket")
-                .arg(&socket)
-                .args(["--log", "error", "--threads", &threads.to_string()])
-                .env("XDG_CONFIG_HOME", home),
+            Kind::Bridge => command.arg("bridge").arg(&socket).arg(&url),
+            Kind::Http => &mut command,
+            _ => {
+                let threads = match kind {
+                    Kind::Nexusd(threads) => threads,
+                    _ => 1,
+                };
+                command
+                    .arg("--socket")
+                    .arg(&socket)
+                    .args(["--log", "error", "--threads", &threads.to_string()])
+                    .env("XDG_CONFIG_HOME", home)
+                    .env("XDG_STATE_HOME", home)
+            }
         };
         let child = command.stdin(Stdio::null()).spawn().unwrap();
         let peer = Self {
             kind,
             socket,
             child,
+            url,
+            server,
         };
-        while kind != Kind::Relay && UnixStream::connect(&peer.socket).await.is_err() {
+        if kind == Kind::Http {
+            return peer;
+        }
+        while kind.is_nexusd() && UnixStream::connect(&peer.socket).await.is_err() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
-        // A relay serves one connection only.
+        // The floors take no connection for a look.
         while !peer.socket.exists() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
@@ -71,11 +172,23 @@ impl Peer {
 
     pub(crate) async fn client(&self) -> Client {
         match self.kind {
-            Kind::Relay => {
+            Kind::Relay | Kind::Bridge | Kind::NexusdHttpLines => {
                 let mut stream = loop {
                     match UnixStream::connect(&self.socket).await {
                         Ok(stream) => break stream,
                         Err(_) => tokio::time::sleep(Duration::from_millis(2)).await,
+                    }
+                };
+                let call = match self.kind {
+                    Kind::Relay => legacy_echo,
+                    Kind::NexusdHttpLines => legacy_demo_echo,
+                    _ => {
+                        return Client::Lines {
+                            stream,
+                            buffer: Vec::with_capacity(64 * 1024),
+                            id: 0,
+                            call: modern_call,
+                        };
                     }
                 };
                 let hello = br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
@@ -87,10 +200,11 @@ impl Peer {
                 read_line(&mut stream, &mut buffer).await;
                 let ready = b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";
                 stream.write_all(ready).await.unwrap();
-                Client::Relay {
+                Client::Lines {
                     stream,
                     buffer,
                     id: 0,
+                    call,
                 }
             }
             Kind::Tonic => {
@@ -105,7 +219,8 @@ impl Peer {
                     .unwrap();
                 Client::Tonic(ToolsClient::new(channel))
             }
-            Kind::Nexusd(_) => {
+            Kind::Http => Client::Http(Box::new(http_client()), self.url.parse().unwrap(), 0),
+            Kind::Nexusd(_) | Kind::NexusdHttp => {
                 let nexus = Nexus::builder()
                     .socket(&self.socket)
                     .connect()
@@ -139,31 +254,41 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        for child in [Some(&mut self.child), self.server.as_mut()]
+            .into_iter()
+            .flatten()
+        {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
 /// One agent.
 pub(crate) enum Client {
-    Relay {
+    Lines {
         stream: UnixStream,
         buffer: Vec<u8>,
         id: u64,
+        call: fn(u64) -> String,
     },
     Tonic(ToolsClient<Channel>),
     Nexus(Nexus),
+    Http(Box<HttpClient>, http::Uri, u64),
 }
 
 impl Client {
     /// One call, and its answer.
     pub(crate) async fn call(&mut self) {
         match self {
-            Self::Relay { stream, buffer, id } => {
+            Self::Lines {
+                stream,
+                buffer,
+                id,
+                call,
+            } => {
                 *id += 1;
-                let line = format!(
-                    "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"echo\",\"arguments\":{{\"message\":\"hello\"}}}}}}\n"
-                );
+                let line = call(*id) + "\n";
                 stream.write_all(line.as_bytes()).await.unwrap();
                 read_line(stream, buffer).await;
                 assert!(buffer.windows(5).any(|w| w == b"hello"));
@@ -176,6 +301,11 @@ impl Client {
                 let answer = client.call(request).await.unwrap().into_inner();
                 assert_eq!(answer.result, ARGUMENTS);
             }
+            Self::Http(client, url, id) => {
+                *id += 1;
+                let answer = post(client, url, modern_call(*id).into()).await;
+                assert!(answer.windows(5).any(|w| w == b"hello"));
+            }
             Self::Nexus(nexus) => {
                 let arguments = Arguments::from_raw(ARGUMENTS);
                 let answer = nexus.tools().call("demo__echo", arguments).await.unwrap();
@@ -183,6 +313,20 @@ impl Client {
             }
         }
     }
+}
+
+fn legacy_echo(id: u64) -> String {
+    legacy_call(id, "echo")
+}
+
+fn legacy_demo_echo(id: u64) -> String {
+    legacy_call(id, "demo__echo")
+}
+
+fn legacy_call(id: u64, name: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}","arguments":{{"message":"hello"}}}}}}"#
+    )
 }
 
 async fn read_line(stream: &mut UnixStream, buffer: &mut Vec<u8>) {

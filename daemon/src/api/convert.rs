@@ -54,8 +54,9 @@ pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
         state_since: best.map(|_| timestamp(status.state_since)),
         cause: lacks.map_or(&status.cause, |lacks| &lacks.message).clone(),
         wanted: status.wanted,
-        transport: "stdio".to_owned(),
+        transport: config.transport().to_owned(),
         command: config.command.clone(),
+        url: config.http.as_ref().map(|http| http.url.to_string()),
         source: config
             .source
             .as_ref()
@@ -189,6 +190,7 @@ fn state(server: &Server, status: &Status) -> v1::ServerState {
         State::Ready { .. } => v1::ServerState::Ready,
         State::Backoff { .. } => v1::ServerState::Backoff,
         State::CrashLoop { .. } => v1::ServerState::CrashLoop,
+        State::Failed { .. } if status.needs_auth() => v1::ServerState::NeedsAuth,
         State::Failed { .. } => v1::ServerState::Failed,
         State::Stopping { .. } => v1::ServerState::Stopping,
     }

@@ -244,7 +244,10 @@ async fn ping(server: &Server, caller: &Caller) -> Result<Duration, Failure> {
     match answer {
         // A server that refuses to be pinged has answered all the same.
         Ok(_) | Err(CallError::Rpc(_)) => Ok(started.elapsed()),
-        Err(CallError::NotSent(cause) | CallError::Lost(cause)) => Err((*cause).clone()),
+        Err(CallError::NotSent(cause) | CallError::Lost(cause) | CallError::Refused(cause)) => {
+            Err((*cause).clone())
+        }
+        Err(CallError::Dropped(why)) => Err(Failure::new(Reason::HttpError, why)),
         Err(CallError::Overloaded) => Err(Failure::new(
             Reason::Overloaded,
             "too much waits to be read by the server",

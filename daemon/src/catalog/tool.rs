@@ -1,7 +1,6 @@
 //! One tool, and the check of its arguments.
 
-use super::schema;
-use super::{Catalog, Item, names::Cache};
+use super::{Catalog, Item, headers, names::Cache, schema};
 use crate::mcp::lists::{Definition, Kind};
 use bytes::Bytes;
 use jsonschema::{PatternOptions, Validator};
@@ -73,6 +72,26 @@ impl Tool {
         serde_json::from_slice(&self.definition).unwrap_or_default()
     }
 
+    /// The arguments that its server wants to have in headers too: the ends of their names, and values.
+    pub fn headers(&self, arguments: &[u8]) -> Vec<(String, String)> {
+        // Nearly no tool has any.
+        if memchr::memmem::find(&self.definition, b"x-mcp-header").is_none() {
+            return Vec::new();
+        }
+        let schema = self.input_schema().unwrap_or_default();
+        headers::of(&schema, arguments)
+    }
+
+    fn input_schema(&self) -> Option<Value> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Definition {
+            input_schema: Value,
+        }
+        let definition: Definition = serde_json::from_slice(&self.definition).ok()?;
+        Some(definition.input_schema)
+    }
+
     /// Refuses arguments that break the tool's input schema.
     ///
     /// What cannot be checked well is left to the server: schemas that cannot be used or have no
@@ -119,13 +138,8 @@ impl Tool {
     }
 
     fn compile(&self) -> Option<Box<Validator>> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Definition {
-            input_schema: Value,
-        }
-        let definition: Definition = serde_json::from_slice(&self.definition).ok()?;
-        if !schema::is_bounded(&definition.input_schema) {
+        let input_schema = self.input_schema()?;
+        if !schema::is_bounded(&input_schema) {
             tracing::debug!(
                 tool = self.name,
                 "its input schema is too much to be checked"
@@ -135,7 +149,7 @@ impl Tool {
         jsonschema::options()
             // Patterns come from the server: they must not be able to stall the daemon.
             .with_pattern_options(PatternOptions::regex())
-            .build(&definition.input_schema)
+            .build(&input_schema)
             .inspect_err(|error| {
                 tracing::debug!(tool = self.name, %error, "its input schema cannot be used");
             })

@@ -18,6 +18,11 @@ impl Changes {
         self.rung.notify_one();
     }
 
+    /// Any of them may have.
+    pub fn note_all(&self) {
+        Kind::ALL.into_iter().for_each(|kind| self.note(kind));
+    }
+
     /// Waits until one has.
     pub async fn wait(&self) {
         self.rung.notified().await;

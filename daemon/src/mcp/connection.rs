@@ -6,10 +6,12 @@
 mod listen;
 mod news;
 mod questions;
+mod remote;
 mod waiting;
 
 pub use listen::{Heard, Listening};
 pub use news::{CallEvent, LogMessage, Progress};
+pub use remote::Remote;
 pub use waiting::Waiting;
 
 use super::{
@@ -25,7 +27,7 @@ use crate::{
     agent::{Agent, Answers},
     transport::{
         lines::Line,
-        outbox::{Frame, Outbox, PushError},
+        outbox::{Frame, Head, Outbox, PushError},
     },
 };
 use bytes::Bytes;
@@ -43,7 +45,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::{Notify, mpsc, oneshot},
+    sync::{Notify, mpsc, oneshot, watch},
     time::Instant,
 };
 
@@ -66,6 +68,10 @@ pub enum CallError {
     NotSent(Arc<Failure>),
     /// The connection ended after the request was written: nobody knows what became of it.
     Lost(Arc<Failure>),
+    /// The answer broke off, or never came, though the connection lives: nobody knows what became of it.
+    Dropped(String),
+    /// What carries the messages refused it: an HTTP status that is an error.
+    Refused(Arc<Failure>),
     /// Too much is waiting to be written.
     Overloaded,
     /// The answer was longer than is allowed.
@@ -91,6 +97,14 @@ impl CallError {
                 message: format!("{what} was lost: {}", cause.message),
                 details: cause.details.clone(),
             }),
+            Self::Dropped(why) => {
+                let message = format!("{what} was lost: {why}");
+                maybe(Failure::new(Reason::HttpError, message))
+            }
+            Self::Refused(cause) => Failure {
+                message: format!("{what}: {}", cause.message),
+                ..(*cause).clone()
+            },
             Self::Overloaded => {
                 let message =
                     format!("{what} cannot be sent: too much waits to be read by the server");
@@ -155,6 +169,10 @@ pub struct OnBehalf {
     pub events: Option<mpsc::Sender<CallEvent>>,
     /// The least urgent log messages that are wanted.
     pub log_level: Option<LogLevel>,
+    /// Nothing is spoiled when it is carried out twice.
+    pub repeatable: bool,
+    /// Arguments that the server wants to have in headers too, where there are any.
+    pub headers: Vec<(String, String)>,
 }
 
 /// A live connection.
@@ -169,6 +187,8 @@ pub struct Connection {
     table: Mutex<Table>,
     questions: Questions,
     listens: Mutex<HashMap<u64, mpsc::Sender<Heard>>>,
+    /// How often the server has forgotten what it was told.
+    renewals: watch::Sender<u64>,
     /// How much the server is to log, and how much it was told to.
     level: Mutex<Levels>,
     /// Rung when nothing is pending after new requests have been refused.
@@ -248,6 +268,7 @@ impl Connection {
             table: Mutex::default(),
             questions: Questions::default(),
             listens: Mutex::default(),
+            renewals: watch::channel(0).0,
             level: Mutex::default(),
             drained: Notify::new(),
             last_id: AtomicU64::new(0),
@@ -297,15 +318,19 @@ impl Connection {
                 log_level: None,
             }),
         };
+        let head = Head {
+            repeatable: true,
+            ..outgoing::head(ask, modern)
+        };
         let is_probe = matches!(ask.method, "ping" | "server/discover");
-        self.begin(None, is_probe, |id| outgoing::request(id, ask, &meta))
+        self.begin(None, is_probe, head, |id| outgoing::request(id, ask, &meta))
     }
 
     /// Asks something that an agent wants to know, or to have done.
     pub fn ask_for(
         self: &Arc<Self>,
         ask: &Ask<'_>,
-        behalf: OnBehalf,
+        mut behalf: OnBehalf,
     ) -> Result<Waiting, CallError> {
         let modern = self.is_modern();
         if !modern && behalf.log_level.is_some() {
@@ -324,7 +349,14 @@ impl Connection {
             }),
         };
         self.stamp();
-        self.begin(Some(behalf), false, |id| outgoing::request(id, ask, &meta))
+        let head = Head {
+            repeatable: behalf.repeatable,
+            params: std::mem::take(&mut behalf.headers),
+            ..outgoing::head(ask, modern)
+        };
+        self.begin(Some(behalf), false, head, |id| {
+            outgoing::request(id, ask, &meta)
+        })
     }
 
     /// Asks whether the server lives.
@@ -382,8 +414,12 @@ impl Connection {
     }
 
     /// Sends news.
-    pub fn notify(&self, method: &str, params: &[u8]) {
-        self.send(outgoing::notification(method, params));
+    pub fn notify(&self, method: &'static str, params: &[u8]) {
+        let head = Head {
+            method,
+            ..Head::default()
+        };
+        self.send(head, outgoing::notification(method, params));
     }
 
     /// The folders of the agent whose it is have changed. A modern server asks for them when it wants them.
@@ -397,6 +433,11 @@ impl Connection {
     /// Whose it is, if it is one agent's alone.
     pub(super) fn owner(&self) -> Option<Arc<Agent>> {
         self.host.owner.as_ref().and_then(Weak::upgrade)
+    }
+
+    /// Tells when the server has forgotten what it was told.
+    pub fn renewals(&self) -> watch::Receiver<u64> {
+        self.renewals.subscribe()
     }
 
     /// How many requests wait for an answer.
@@ -509,6 +550,7 @@ impl Connection {
         self: &Arc<Self>,
         call: Option<OnBehalf>,
         is_probe: bool,
+        head: Head,
         frame: impl FnOnce(u64) -> Bytes,
     ) -> Result<Waiting, CallError> {
         let id = self.next_id();
@@ -530,6 +572,10 @@ impl Connection {
         match self.outbox.push(Frame {
             id: Some(id),
             bytes,
+            head: Head {
+                request: Some(id),
+                ..head
+            },
         }) {
             Ok(()) => Ok(waiting),
             Err(PushError::Full) => {
@@ -641,9 +687,18 @@ impl Connection {
         self.oddities.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn send(&self, bytes: Bytes) {
+    fn send(&self, head: Head, bytes: Bytes) {
         // What answers nobody's call may be lost with the connection.
-        let _ = self.outbox.push(Frame { id: None, bytes });
+        let _ = self.outbox.push(Frame {
+            id: None,
+            bytes,
+            head,
+        });
+    }
+
+    /// Answers the server.
+    fn respond(&self, bytes: Bytes) {
+        self.send(Head::default(), bytes);
     }
 
     fn forget(&self, id: u64) {
@@ -687,8 +742,21 @@ impl Connection {
     }
 
     fn tell_cancelled(&self, id: u64) {
-        let bytes = outgoing::cancelled(id, "the caller went away");
-        self.outbox.push_always(Frame { id: None, bytes });
+        self.take_back(id, "the caller went away");
+    }
+
+    /// Tells the server that nobody waits for a request any more.
+    fn take_back(&self, id: u64, reason: &str) {
+        self.outbox.push_always(Frame {
+            id: None,
+            bytes: outgoing::cancelled(id, reason),
+            head: Head {
+                method: "notifications/cancelled",
+                cancels: Some(id),
+                modern: self.is_modern(),
+                ..Head::default()
+            },
+        });
     }
 }
 

@@ -178,6 +178,12 @@ pub fn parse(line: &Bytes) -> Result<Incoming, EnvelopeError> {
     }
 }
 
+/// The error in a text that refuses something, whichever id it names.
+pub fn error_in(text: &Bytes) -> Option<RpcError> {
+    let envelope: Envelope<'_> = serde_json::from_slice(text).ok()?;
+    rpc_error(text, envelope.error?).ok()
+}
+
 fn rpc_error(line: &Bytes, error: &RawValue) -> Result<RpcError, EnvelopeError> {
     let body: ErrorBody<'_> = serde_json::from_str(error.get())?;
     Ok(RpcError {

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::agent::Answers;
 use bytes::Bytes;
+use nexus_proto::reason::Reason;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{sync::Arc, time::Duration};
@@ -28,6 +29,9 @@ const SECOND_ANSWER: Duration = Duration::from_secs(2);
 const METHOD_NOT_FOUND: i64 = -32601;
 const UNSUPPORTED_VERSION: i64 = -32022;
 const MODERN_ERRORS: [i64; 2] = [-32020, -32021];
+
+/// How often a list is asked for whose answer broke off.
+const LIST_TRIES: usize = 3;
 
 /// What a server said of itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -125,6 +129,17 @@ pub async fn introduce(
     Ok(info)
 }
 
+/// The same with a legacy server that has forgotten us, while the connection goes on.
+pub async fn introduce_again(connection: &Arc<Connection>, answers: Answers) -> Result<(), String> {
+    let info = initialize(connection, answers).await;
+    let info = info.map_err(|refused| refused.into_error().to_string())?;
+    if connection.terms() != Some(info.terms()) {
+        return Err("it is not the server that it was".to_owned());
+    }
+    connection.notify("notifications/initialized", b"");
+    Ok(())
+}
+
 /// What came of asking a server whether it is modern.
 enum Found {
     /// It is known who it is.
@@ -195,6 +210,8 @@ fn found(answer: Reply) -> Result<Found, HandshakeError> {
             Err(HandshakeError::Call("server/discover", describe(&error)))
         }
         Err(CallError::Rpc(_)) => Ok(Found::Legacy),
+        // Whoever has no such page does not know the question; who may not see it, or is ill, says nothing.
+        Err(CallError::Refused(cause)) if cause.reason == Reason::NotSupported => Ok(Found::Legacy),
         Err(CallError::Malformed(_)) => Ok(Found::Legacy),
         Err(error) => Err(lost("server/discover", &error)),
     }
@@ -317,10 +334,7 @@ async fn list_pages(
             method: kind.method(),
             params: params.as_slice(),
         };
-        let answer = match connection.ask(&ask) {
-            Ok(waiting) => waiting.await,
-            Err(error) => Err(error),
-        };
+        let answer = ask_again(connection, &ask).await;
         let answer = match answer {
             Ok(answer) => answer,
             // Many servers have resources and know nothing of templates.
@@ -340,6 +354,18 @@ async fn list_pages(
     }
 }
 
+/// Asks something that may be asked again when the answer breaks off.
+async fn ask_again(connection: &Arc<Connection>, ask: &Ask<'_>) -> Reply {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match connection.ask(ask)?.await {
+            Err(CallError::Dropped(_)) if tries < LIST_TRIES => {}
+            answer => return answer,
+        }
+    }
+}
+
 fn lost(method: &'static str, error: &CallError) -> HandshakeError {
     HandshakeError::Call(method, why(error))
 }
@@ -351,7 +377,10 @@ fn describe(error: &RpcError) -> String {
 fn why(error: &CallError) -> String {
     match error {
         CallError::Rpc(error) => describe(error),
-        CallError::NotSent(cause) | CallError::Lost(cause) => cause.message.clone(),
+        CallError::NotSent(cause) | CallError::Lost(cause) | CallError::Refused(cause) => {
+            cause.message.clone()
+        }
+        CallError::Dropped(why) => why.clone(),
         CallError::Overloaded => "too much is waiting to be written".to_owned(),
         CallError::TooLarge(length) => format!("the answer is too large ({length} bytes)"),
         CallError::Malformed(what) => format!("the answer is {what}"),

@@ -1,6 +1,7 @@
 //! Messages to a server or a client, put together from text that is JSON already. Pure.
 
 use super::{envelope::RpcError, revision::Revision};
+use crate::transport::outbox::Head;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use nexus_proto::level::LogLevel;
 use serde::Serialize;
@@ -80,6 +81,25 @@ pub fn request(id: u64, ask: &Ask<'_>, meta: &Meta<'_>) -> Bytes {
     }
     params.end(&mut out);
     end(out)
+}
+
+/// What is said of a request beside its bytes, where there is a place for it.
+pub fn head(ask: &Ask<'_>, modern: bool) -> Head {
+    let named_by = match ask.method {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
+        _ => "",
+    };
+    let name = ask.params.iter().find_map(|(key, param)| match param {
+        Param::Text(text) if *key == named_by => Some((*text).into()),
+        _ => None,
+    });
+    Head {
+        method: ask.method,
+        name,
+        modern,
+        ..Head::default()
+    }
 }
 
 fn put_meta(out: &mut BytesMut, id: u64, meta: &Meta<'_>) {

@@ -12,8 +12,10 @@ use crate::{
     config::{ServerConfig, Start},
     mcp::subscriptions::Subscriptions,
     supervisor::{
-        Common, Instance, InstanceSpec, lists::ListBoard, machine::Command, status::Readiness,
+        Common, Instance, InstanceSpec, Target, lists::ListBoard, machine::Command,
+        status::Readiness,
     },
+    transport::http::{Memory, spec::Secret},
 };
 use nexus_proto::reason::Failure;
 use parking_lot::Mutex;
@@ -59,6 +61,7 @@ impl Group {
         let kept = shelf.map(|shelf| shelf.read(&identity)).unwrap_or_default();
         let lists = Arc::new(ListBoard::new(kept, Arc::clone(&server.asks)));
         let subscriptions = Arc::new(Subscriptions::default());
+        let memory = Arc::new(Memory::default());
         // Whoever cannot be asked need not wait for others who can.
         let one_agent = match key.answers {
             Answers::NONE => Arc::default(),
@@ -74,6 +77,7 @@ impl Group {
             asks_roots: Arc::clone(&server.asks_roots),
             subscriptions: Arc::clone(&subscriptions),
             level: Arc::clone(&server.level),
+            memory: Arc::clone(&memory),
         };
         let member = |_| {
             let number = server.next_number();
@@ -237,8 +241,14 @@ fn limits(config: &ServerConfig) -> Limits {
 }
 
 fn instance_spec(config: &ServerConfig, key: &Key, folder: Option<&Path>) -> InstanceSpec {
-    let mut spawn = config.spawn_spec();
-    if let Some(folder) = folder {
+    let mut target = config.target();
+    match (&mut target, &key.whose) {
+        (Target::Http(http), Whose::Credential(shown)) if http.forward_auth => {
+            http.forwarded = Some(Secret::new(shown.expose()));
+        }
+        _ => {}
+    }
+    if let (Some(folder), Target::Process(spawn)) = (folder, &mut target) {
         // Which program is run is said by the config, wherever the agent may be.
         let command = Path::new(&spawn.command);
         if command.components().count() > 1
@@ -259,7 +269,7 @@ fn instance_spec(config: &ServerConfig, key: &Key, folder: Option<&Path>) -> Ins
     InstanceSpec {
         name: config.name.clone(),
         origin: config.origin(),
-        spawn,
+        target,
         shown: config.shown(),
         lacks: config.lacks.clone(),
         start_timeout: config.start_timeout,

@@ -18,6 +18,13 @@ impl Credential {
     }
 }
 
+impl Credential {
+    /// Gives it away.
+    pub(super) fn expose(&self) -> String {
+        String::from_utf8_lossy(&self.0).into_owned()
+    }
+}
+
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Credential(***)")

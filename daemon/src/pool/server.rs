@@ -434,9 +434,8 @@ impl Server {
         let before = self.config();
         *self.config.write() = Arc::new(config.clone());
         self.log.hide(config.secrets());
-        let is_same = |a: &ServerConfig, b: &ServerConfig| {
-            (a.spawn_spec(), &a.lacks) == (b.spawn_spec(), &b.lacks)
-        };
+        let is_same =
+            |a: &ServerConfig, b: &ServerConfig| (a.target(), &a.lacks) == (b.target(), &b.lacks);
         let replace = !is_same(&before, config);
         if replace {
             // Another program: what the old one asked says nothing about it.

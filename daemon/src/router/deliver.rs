@@ -47,6 +47,8 @@ pub(super) struct Job<'a> {
     pub(super) repeatable: bool,
     pub(super) events: Option<mpsc::Sender<CallEvent>>,
     pub(super) log_level: Option<LogLevel>,
+    /// Arguments that the server wants to have in headers too.
+    pub(super) headers: Vec<(String, String)>,
 }
 
 /// Waits no longer than the caller does. `sent` is set by the work once a server may have seen it.
@@ -157,6 +159,14 @@ impl Job<'_> {
                     debug!(what, cause, "lost: asked once more");
                     lost_before = true;
                 }
+                // The connection lives: there is nothing to wait for.
+                Err(CallError::Dropped(why)) if std::mem::take(&mut may_repeat) => {
+                    let what = (self.what)();
+                    debug!(what, why, "lost: asked once more");
+                    lost_before = true;
+                    admission = Some(admitted);
+                    continue;
+                }
                 Err(error) => return Err(about(self.failed(error))),
             }
             member.lost(&connection).await;
@@ -181,6 +191,8 @@ impl Job<'_> {
             agent: Arc::clone(&self.caller.party),
             events: self.events.clone(),
             log_level: self.log_level,
+            repeatable: self.repeatable,
+            headers: self.headers.clone(),
         }
     }
 
@@ -212,7 +224,7 @@ impl Job<'_> {
     }
 
     fn failed(&self, error: CallError) -> Failure {
-        let was_lost = matches!(error, CallError::Lost(_));
+        let was_lost = matches!(error, CallError::Lost(_) | CallError::Dropped(_));
         let mut failure = error.into_failure(&(self.what)());
         match failure.details.rpc_code {
             // The modern era has no code of its own for it, and nothing else that could be wrong.

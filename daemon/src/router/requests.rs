@@ -119,6 +119,7 @@ impl Router {
                 repeatable: tool.repeatable && found.server.config().trust_hints,
                 events: call.events,
                 log_level: call.log_level,
+                headers: tool.headers(&call.arguments),
                 server: found.server,
             };
             job.run(sent).await
@@ -169,6 +170,7 @@ impl Router {
                 repeatable: true,
                 events: None,
                 log_level: None,
+                headers: Vec::new(),
             };
             let result = job.run(sent).await?;
             Ok((result, name))
@@ -198,6 +200,7 @@ impl Router {
                 repeatable: true,
                 events: None,
                 log_level: None,
+                headers: Vec::new(),
             };
             job.run(sent).await
         })
@@ -249,6 +252,7 @@ impl Router {
                     repeatable: true,
                     events: None,
                     log_level: None,
+                    headers: Vec::new(),
                 };
                 job.run(sent).await
             },

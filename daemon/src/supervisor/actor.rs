@@ -7,15 +7,13 @@ use super::{
     limiter::Turn,
     log::Source,
     machine::{Action, Command, Event, Generation, Limits, Machine, Mono, State, Then},
-    running::{Demands, News, Running, Welcome},
+    running::{Demands, Exit, News, Running, Welcome},
     status::{PastFailure, Status},
 };
 use nexus_proto::reason::{Failure, Reason};
 use parking_lot::Mutex;
 use std::{
-    io,
     pin::Pin,
-    process::ExitStatus,
     sync::{Arc, atomic::Ordering},
     time::{Duration, SystemTime},
 };
@@ -108,7 +106,7 @@ impl Actor {
             // In this order: what a process did comes before what somebody wants of it.
             tokio::select! {
                 biased;
-                status = exited(&mut self.running) => self.exited(status).await,
+                exit = exited(&mut self.running) => self.exited(exit).await,
                 Some(news) = news.recv() => self.heard(news).await,
                 request = requests.recv() => match request {
                     Some(request) => self.asked(request).await,
@@ -316,8 +314,8 @@ impl Actor {
         self.step(Event::Command(Command::Rest)).await;
     }
 
-    /// The process has ended: everyone who waits for it gets an outcome.
-    async fn exited(&mut self, status: io::Result<ExitStatus>) {
+    /// The server has ended: everyone who waits for it gets an outcome.
+    async fn exited(&mut self, exit: Exit) {
         let Some(mut running) = self.running.take() else {
             return;
         };
@@ -326,11 +324,14 @@ impl Actor {
         let was_probed = running.is_probed();
         let misgreeted = was_probed && self.machine.forgives_greeting();
         let idle = running.connection.in_flight() == 0;
-        let well = matches!(&status, Ok(status) if status.success());
-        let exit = match status {
-            Ok(status) => running.process.describe_exit(status),
-            Err(error) => format!("unknown ({error})"),
-        };
+        let Exit {
+            how: exit,
+            well,
+            failure: why,
+        } = exit;
+        if let Some(why) = why {
+            self.failing.get_or_insert(why);
+        }
         let failure = self.failure_of(generation, &exit);
         running.connection.end(&failure);
         sweep(&self.spec.name, &running);
@@ -368,6 +369,8 @@ impl Actor {
         });
         self.step(if misgreeted {
             Event::Misgreeted(generation)
+        } else if is_permanent(failure.reason) {
+            Event::Denied(generation)
         } else if left {
             Event::Left(generation)
         } else {
@@ -460,7 +463,7 @@ impl Actor {
             }
             Action::Terminate(_) => {
                 if let Some(running) = &self.running {
-                    running.process.terminate();
+                    running.terminate();
                 }
             }
             Action::Kill(_) => self.kill(),
@@ -471,14 +474,14 @@ impl Actor {
 
     fn kill(&mut self) {
         if let Some(running) = &mut self.running {
-            running.process.kill();
+            running.kill();
         }
     }
 
     /// Not even the system can end it: it is left to itself, and somebody waits for its end.
     fn abandon(&mut self, generation: Generation) -> Event {
         if let Some(mut running) = self.running.take() {
-            let pid = running.process.pid();
+            let pid = running.pid().unwrap_or_default();
             error!(
                 server = self.spec.name,
                 pid, "cannot be ended: left to itself"
@@ -497,7 +500,7 @@ impl Actor {
             let name = self.spec.name.clone();
             let publish = self.publish.clone();
             tokio::spawn(async move {
-                let _ = running.process.wait().await;
+                let _ = running.wait().await;
                 info!(server = name, pid, "ended at last");
                 sweep(&name, &running);
                 publish.send_modify(|status| status.leaked -= 1);
@@ -524,7 +527,7 @@ impl Actor {
             };
             let started = Running::start(
                 &self.spec.name,
-                &self.spec.spawn,
+                &self.spec.target,
                 demands,
                 self.source(generation),
                 &self.common,
@@ -533,13 +536,13 @@ impl Actor {
             );
             let error = match started {
                 Ok(running) => {
-                    let pid = running.process.pid();
+                    let pid = running.pid();
                     info!(server = self.spec.name, pid, "started");
                     self.common.limiter.room();
                     self.running = Some(running);
                     self.failing = None;
                     self.not_idle_before = None;
-                    self.publish.send_modify(|status| status.pid = Some(pid));
+                    self.publish.send_modify(|status| status.pid = pid);
                     return None;
                 }
                 Err(error) => error,
@@ -602,9 +605,16 @@ impl Actor {
     }
 }
 
+/// Whether trying again would come to the same.
+fn is_permanent(reason: Reason) -> bool {
+    matches!(reason, Reason::NeedsAuth | Reason::ConfigInvalid)
+}
+
 /// Ends what a process left behind.
 fn sweep(server: &str, running: &Running) {
-    let sweep = running.process.sweep();
+    let Some(sweep) = running.sweep() else {
+        return;
+    };
     let server = server.to_owned();
     tokio::task::spawn_blocking(move || {
         let strays = sweep();
@@ -614,9 +624,9 @@ fn sweep(server: &str, running: &Running) {
     });
 }
 
-async fn exited(running: &mut Option<Running>) -> io::Result<ExitStatus> {
+async fn exited(running: &mut Option<Running>) -> Exit {
     match running {
-        Some(running) => running.process.wait().await,
+        Some(running) => running.wait().await,
         None => std::future::pending().await,
     }
 }

@@ -1,6 +1,6 @@
 //! What those are told who wait for a server that does not come up. Pure.
 
-use super::instance::InstanceSpec;
+use super::{Target, instance::InstanceSpec};
 use crate::process::SpawnError;
 use nexus_config::remedy::{self, Remedy};
 use nexus_proto::{
@@ -34,9 +34,14 @@ pub(super) fn ended(
     let slug = Slug::of(&spec.name);
     let remedy = match failure.reason {
         Reason::ServerExited => remedy::ended(exit, stderr, &spec.shown, slug.as_str()),
-        Reason::HandshakeFailed => {
-            remedy::no_handshake(&spec.shown, spec.start_timeout, stderr, slug.as_str())
-        }
+        Reason::HandshakeFailed => match &spec.target {
+            Target::Process(_) => {
+                remedy::no_handshake(&spec.shown, spec.start_timeout, stderr, slug.as_str())
+            }
+            Target::Http(http) => remedy::no_mcp_there(&http.url.to_string()),
+        },
+        Reason::Unreachable => remedy::not_reached(),
+        Reason::NeedsAuth => remedy::not_let_in(),
         _ => Remedy::default(),
     };
     about(spec, failure, remedy)

@@ -7,13 +7,13 @@ use super::{
     lists::ListBoard,
     log::LogRing,
     machine::{Command, Outcome},
-    running::Refresher,
+    running::{Refresher, Target},
     status::Status,
 };
 use crate::{
     agent::{Agent, Answers},
     mcp::subscriptions::Subscriptions,
-    process::SpawnSpec,
+    transport::http::Memory,
 };
 use futures_util::FutureExt as _;
 use nexus_proto::{level::LogLevel, reason::Failure};
@@ -33,8 +33,8 @@ pub struct InstanceSpec {
     pub name: String,
     /// Where it is configured, for errors.
     pub origin: Option<String>,
-    /// What is to be run.
-    pub spawn: SpawnSpec,
+    /// What is to be run, or reached.
+    pub target: Target,
     /// The same as people may see it: without secrets.
     pub shown: String,
     /// Why it cannot be: it lacks something that only an operator can give it.
@@ -72,6 +72,8 @@ pub struct Common {
     pub subscriptions: Arc<Subscriptions>,
     /// How much it is to log for its client, if anybody has said so.
     pub level: Arc<Mutex<Option<LogLevel>>>,
+    /// What is to be known of it the next time it is reached.
+    pub memory: Arc<Memory>,
 }
 
 /// A server's process and the actor that keeps it alive.
@@ -182,18 +184,19 @@ impl Instance {
 #[cfg(all(test, unix))]
 mod tests {
     use super::{super::machine::State, *};
+    use crate::process::SpawnSpec;
     use std::collections::BTreeMap;
 
     fn instance() -> Instance {
         let spec = InstanceSpec {
             origin: None,
             name: "t".into(),
-            spawn: SpawnSpec {
+            target: Target::Process(SpawnSpec {
                 command: "/bin/sh".into(),
                 args: vec!["-c".into(), "sleep 600".into()],
                 env: BTreeMap::from([("PATH".into(), "/bin:/usr/bin".into())]),
                 cwd: None,
-            },
+            }),
             shown: String::new(),
             lacks: None,
             start_timeout: Duration::from_secs(600),
@@ -212,6 +215,7 @@ mod tests {
             asks_roots: Arc::default(),
             subscriptions: Arc::default(),
             level: Arc::default(),
+            memory: Arc::default(),
         };
         Instance::new(spec, 1, common)
     }

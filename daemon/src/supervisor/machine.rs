@@ -157,6 +157,7 @@ impl Machine {
             },
             Event::Left(g) if g == self.generation => self.left(now),
             Event::Exited(g) if g == self.generation => self.exited(now),
+            Event::Denied(g) if g == self.generation => self.denied(now),
             Event::Misgreeted(g) if g == self.generation => {
                 // Once: whoever ends again in the same way does so for another reason.
                 let first = !std::mem::replace(&mut self.misgreeted, true);
@@ -292,6 +293,14 @@ impl Machine {
         // The next call starts it again.
         self.wanted = false;
         self.state = State::Stopped;
+        None
+    }
+
+    fn denied(&mut self, now: Mono) -> Option<Action> {
+        if self.run(now).is_none() {
+            return self.exited(now);
+        }
+        self.state = State::Failed { since: now };
         None
     }
 

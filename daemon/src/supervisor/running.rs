@@ -1,4 +1,5 @@
-//! One process while it runs: its pipes, its connection, and the tasks that serve them.
+//! One server while it runs: the process with its pipes, or the way to it over HTTP; its connection, and the
+//! tasks that serve them.
 
 use super::{
     health::{Health, HealthPolicy, Probe, Verdict},
@@ -10,13 +11,17 @@ use super::{
 use crate::{
     mcp::{
         MAX_MESSAGE,
-        connection::{Connection, Host, LogMessage, Terms},
+        connection::{CallError, Connection, Host, LogMessage, Remote, Terms},
         handshake::{self, Beforehand, HandshakeError, Listed, ServerInfo, list_within},
         lists::Kind,
         subscriptions::keep_subscribed,
     },
-    process::{Process, SpawnError, SpawnSpec},
-    transport::{lines::Line, stdio},
+    process::{Pipes, Process, SpawnError, SpawnSpec},
+    transport::{
+        http::{self, spec::HttpSpec},
+        lines::Line,
+        stdio,
+    },
 };
 use nexus_proto::reason::{Failure, Reason};
 use std::{
@@ -29,7 +34,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{Notify, mpsc, oneshot},
     task::JoinHandle,
     time::{Instant, sleep, timeout},
 };
@@ -90,24 +95,56 @@ pub(super) struct Demands {
     pub(super) tools: bool,
 }
 
-/// A process that runs. Dropping it ends the process and its tasks.
+/// What is to be run, or reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// A program on this machine.
+    Process(SpawnSpec),
+    /// A server that somebody else runs.
+    Http(Box<HttpSpec>),
+}
+
+/// A server that runs. Dropping it ends its process and its tasks.
 #[derive(Debug)]
 pub(super) struct Running {
-    pub(super) process: Process,
+    link: Link,
     pub(super) connection: Arc<Connection>,
     generation: Generation,
-    reader: JoinHandle<()>,
-    stderr: JoinHandle<()>,
-    writer: Option<JoinHandle<()>>,
     talker: JoinHandle<()>,
     /// It has been asked a question that an old server might not survive.
     probing: Arc<AtomicBool>,
 }
 
+/// What is between us and a server.
+#[derive(Debug)]
+enum Link {
+    Process {
+        process: Box<Process>,
+        reader: JoinHandle<()>,
+        stderr: JoinHandle<()>,
+        writer: Option<JoinHandle<()>>,
+    },
+    Http {
+        driver: JoinHandle<Failure>,
+        close: Arc<Notify>,
+    },
+}
+
+/// How a server ended.
+#[derive(Debug)]
+pub(super) struct Exit {
+    /// In words for people.
+    pub(super) how: String,
+    /// By itself, and with nothing to complain about.
+    pub(super) well: bool,
+    /// Why, where that says more than how.
+    pub(super) failure: Option<Failure>,
+}
+
 impl Running {
     pub(super) fn start(
         name: &str,
-        spec: &SpawnSpec,
+        target: &Target,
         demands: Demands,
         source: Source,
         common: &Common,
@@ -115,63 +152,20 @@ impl Running {
         turn: Turn,
     ) -> Result<Self, SpawnError> {
         let generation = Generation(source.generation);
-        let (process, pipes) = Process::spawn(spec)?;
-        let connection = Arc::new(Connection::new(host(name, source, common)));
-        let health = demands.health;
-        let reader = tokio::spawn({
-            let (connection, news) = (Arc::clone(&connection), news.clone());
-            async move {
-                let each = |line| {
-                    connection.receive(line);
-                    if connection.is_only_noise() {
-                        return Err(io::ErrorKind::InvalidData.into());
-                    }
-                    Ok(())
-                };
-                let read = stdio::read_lines(pipes.stdout, MAX_MESSAGE, UNFINISHED, each).await;
-                let why = match read.map_err(|error| error.kind()) {
-                    Err(io::ErrorKind::TimedOut) => "the server began a message and never ended it",
-                    Err(io::ErrorKind::InvalidData) => {
-                        "the server does not speak MCP: it prints other things to its standard output"
-                    }
-                    // An error and an end come to the same: nothing more will be heard.
-                    _ => "the server closed its output",
-                };
-                tokio::spawn(async move {
-                    sleep(ALIVE_AFTER).await;
-                    let _ = news.send(News::GaveUp(generation, why)).await;
-                });
+        let connection = || Arc::new(Connection::new(host(name, source, common)));
+        let (link, connection, is_old) = match target {
+            Target::Process(spec) => {
+                let (process, pipes) = Process::spawn(spec)?;
+                let connection = connection();
+                let link = link(process, pipes, &connection, demands, source, common, news);
+                (link, connection, false)
             }
-        });
-        let stderr = tokio::spawn({
-            let log = Arc::clone(&common.log);
-            async move {
-                let each = |line| {
-                    log.push(source, log_text(&line));
-                    Ok(())
-                };
-                let _ = stdio::read_lines(pipes.stderr, MAX_LINE, Duration::MAX, each).await;
+            Target::Http(spec) => {
+                let connection = connection();
+                let is_old = spec.kind == http::spec::Kind::Sse;
+                (reach(spec, &connection, common), connection, is_old)
             }
-        });
-        let writer = tokio::spawn({
-            let (connection, news) = (Arc::clone(&connection), news.clone());
-            async move {
-                // Whoever works on one thing need not read the next; its callers have their deadlines.
-                let is_busy =
-                    |writing| connection.in_flight() > writing + connection.outbox.requests();
-                let (outbox, stdin) = (&connection.outbox, pipes.stdin);
-                let written = stdio::write_frames(outbox, stdin, health.timeout, is_busy).await;
-                let Err(error) = written else { return };
-                let why = if error.kind() == io::ErrorKind::TimedOut {
-                    "the server does not read what it is sent"
-                } else {
-                    // As a rule the process has ended, and says so itself.
-                    sleep(ALIVE_AFTER).await;
-                    "the server closed its input"
-                };
-                let _ = news.send(News::GaveUp(generation, why)).await;
-            }
-        });
+        };
         let probing = Arc::new(AtomicBool::new(false));
         let talk = Talk {
             connection: Arc::clone(&connection),
@@ -179,19 +173,82 @@ impl Running {
             demands,
             common: common.clone(),
             probing: Arc::clone(&probing),
+            is_old,
             news: news.clone(),
         };
         let talker = tokio::spawn(talk.run(turn));
         Ok(Self {
-            process,
+            link,
             connection,
             generation,
-            reader,
-            stderr,
-            writer: Some(writer),
             talker,
             probing,
         })
+    }
+
+    /// The process, if it is one.
+    pub(super) fn pid(&self) -> Option<u32> {
+        match &self.link {
+            Link::Process { process, .. } => Some(process.pid()),
+            Link::Http { .. } => None,
+        }
+    }
+
+    /// Waits for its end. To be asked again until it is there, and then no more.
+    pub(super) async fn wait(&mut self) -> Exit {
+        match &mut self.link {
+            Link::Process { process, .. } => match process.wait().await {
+                Ok(status) => Exit {
+                    how: process.describe_exit(status),
+                    well: status.success(),
+                    failure: None,
+                },
+                Err(error) => Exit {
+                    how: format!("unknown ({error})"),
+                    well: false,
+                    failure: None,
+                },
+            },
+            Link::Http { driver, .. } => {
+                let failure = driver.await.unwrap_or_else(|error| {
+                    let why = if error.is_panic() {
+                        "failed"
+                    } else {
+                        "was ended"
+                    };
+                    Failure::new(Reason::Internal, format!("what carries its messages {why}"))
+                });
+                Exit {
+                    how: failure.message.clone(),
+                    well: false,
+                    failure: Some(failure),
+                }
+            }
+        }
+    }
+
+    /// Asks it to end.
+    pub(super) fn terminate(&self) {
+        match &self.link {
+            Link::Process { process, .. } => process.terminate(),
+            Link::Http { driver, .. } => driver.abort(),
+        }
+    }
+
+    /// Ends it.
+    pub(super) fn kill(&mut self) {
+        match &mut self.link {
+            Link::Process { process, .. } => process.kill(),
+            Link::Http { driver, .. } => driver.abort(),
+        }
+    }
+
+    /// What is to be done about what it left behind.
+    pub(super) fn sweep(&self) -> Option<Box<dyn FnOnce() -> usize + Send>> {
+        match &self.link {
+            Link::Process { process, .. } => Some(Box::new(process.sweep())),
+            Link::Http { .. } => None,
+        }
     }
 
     pub(super) fn generation(&self) -> Generation {
@@ -201,8 +258,13 @@ impl Running {
     /// Closes the input of the process: a good server ends by itself then.
     pub(super) fn close_input(&mut self) {
         self.talker.abort();
-        if let Some(writer) = self.writer.take() {
-            writer.abort();
+        match &mut self.link {
+            Link::Process { writer, .. } => {
+                if let Some(writer) = writer.take() {
+                    writer.abort();
+                }
+            }
+            Link::Http { close, .. } => close.notify_one(),
         }
     }
 
@@ -219,7 +281,8 @@ impl Running {
 
     /// Whether it has been asked a question that an old server might not survive, and not answered.
     pub(super) fn is_probed(&self) -> bool {
-        self.probing.load(Ordering::Relaxed)
+        // That a server cannot be reached says nothing about how old it is.
+        matches!(self.link, Link::Process { .. }) && self.probing.load(Ordering::Relaxed)
     }
 
     /// Lists everything again, and tells the actor.
@@ -236,11 +299,13 @@ impl Running {
 
     /// Reads what the process still said before it ended.
     pub(super) async fn last_words(&mut self) {
-        let _ = timeout(LAST_WORDS, async {
-            let _ = (&mut self.reader).await;
-            let _ = (&mut self.stderr).await;
-        })
-        .await;
+        if let Link::Process { reader, stderr, .. } = &mut self.link {
+            let _ = timeout(LAST_WORDS, async {
+                let _ = reader.await;
+                let _ = stderr.await;
+            })
+            .await;
+        }
     }
 }
 
@@ -250,8 +315,103 @@ impl Drop for Running {
         let cause = Failure::new(Reason::Internal, "the server was given up");
         self.connection.end(&Arc::new(cause));
         self.close_input();
-        self.reader.abort();
-        self.stderr.abort();
+        match &self.link {
+            Link::Process { reader, stderr, .. } => {
+                reader.abort();
+                stderr.abort();
+            }
+            Link::Http { driver, .. } => driver.abort(),
+        }
+    }
+}
+
+/// The tasks that serve the pipes of a process.
+fn link(
+    process: Process,
+    pipes: Pipes,
+    connection: &Arc<Connection>,
+    demands: Demands,
+    source: Source,
+    common: &Common,
+    news: &mpsc::Sender<News>,
+) -> Link {
+    let generation = Generation(source.generation);
+    let health = demands.health;
+    let reader = tokio::spawn({
+        let (connection, news) = (Arc::clone(connection), news.clone());
+        async move {
+            let each = |line| {
+                connection.receive(line);
+                if connection.is_only_noise() {
+                    return Err(io::ErrorKind::InvalidData.into());
+                }
+                Ok(())
+            };
+            let read = stdio::read_lines(pipes.stdout, MAX_MESSAGE, UNFINISHED, each).await;
+            let why = match read.map_err(|error| error.kind()) {
+                Err(io::ErrorKind::TimedOut) => "the server began a message and never ended it",
+                Err(io::ErrorKind::InvalidData) => {
+                    "the server does not speak MCP: it prints other things to its standard output"
+                }
+                // An error and an end come to the same: nothing more will be heard.
+                _ => "the server closed its output",
+            };
+            tokio::spawn(async move {
+                sleep(ALIVE_AFTER).await;
+                let _ = news.send(News::GaveUp(generation, why)).await;
+            });
+        }
+    });
+    let stderr = tokio::spawn({
+        let log = Arc::clone(&common.log);
+        async move {
+            let each = |line| {
+                log.push(source, log_text(&line));
+                Ok(())
+            };
+            let _ = stdio::read_lines(pipes.stderr, MAX_LINE, Duration::MAX, each).await;
+        }
+    });
+    let writer = tokio::spawn({
+        let (connection, news) = (Arc::clone(connection), news.clone());
+        async move {
+            // Whoever works on one thing need not read the next; its callers have their deadlines.
+            let is_busy = |writing| connection.in_flight() > writing + connection.outbox.requests();
+            let (outbox, stdin) = (&connection.outbox, pipes.stdin);
+            let written = stdio::write_frames(outbox, stdin, health.timeout, is_busy).await;
+            let Err(error) = written else { return };
+            let why = if error.kind() == io::ErrorKind::TimedOut {
+                "the server does not read what it is sent"
+            } else {
+                // As a rule the process has ended, and says so itself.
+                sleep(ALIVE_AFTER).await;
+                "the server closed its input"
+            };
+            let _ = news.send(News::GaveUp(generation, why)).await;
+        }
+    });
+    Link::Process {
+        process: Box::new(process),
+        reader,
+        stderr,
+        writer: Some(writer),
+    }
+}
+
+/// The task that carries messages over HTTP.
+fn reach(spec: &HttpSpec, connection: &Arc<Connection>, common: &Common) -> Link {
+    let close = Arc::new(Notify::new());
+    let peer = Arc::new(Remote {
+        connection: Arc::clone(connection),
+        answers: common.answers,
+    });
+    let closed = Arc::clone(&close);
+    let closed = async move { closed.notified().await };
+    let memory = Arc::clone(&common.memory);
+    let driver = http::run(spec.clone(), peer, memory, MAX_MESSAGE, closed);
+    Link::Http {
+        driver: tokio::spawn(driver),
+        close,
     }
 }
 
@@ -301,6 +461,8 @@ struct Talk {
     demands: Demands,
     common: Common,
     probing: Arc<AtomicBool>,
+    /// It is known to be an old one, by the way it is spoken to.
+    is_old: bool,
     news: mpsc::Sender<News>,
 }
 
@@ -329,7 +491,10 @@ impl Talk {
     async fn greet(&self) -> Result<Welcome, HandshakeError> {
         let before = Beforehand {
             answers: self.common.answers,
-            was_modern: self.common.lists.current().was_modern(),
+            was_modern: match self.is_old {
+                true => Some(false),
+                false => self.common.lists.current().was_modern(),
+            },
             time: self.demands.start,
         };
         let probing = |probing| self.probing.store(probing, Ordering::Relaxed);
@@ -376,8 +541,13 @@ impl Talk {
                 return;
             };
             let asked = Instant::now();
-            // An error is an answer too.
-            let answered = timeout(policy.timeout, question).await.is_ok();
+            // An error is an answer too, if it is the server's.
+            let answered = match timeout(policy.timeout, question).await {
+                // Whoever wants to be left alone lives.
+                Ok(Err(CallError::Refused(why))) => why.reason == Reason::Overloaded,
+                Ok(Err(CallError::Dropped(_))) | Err(_) => false,
+                Ok(_) => true,
+            };
             let probe = if answered {
                 Probe::Answered(asked.elapsed())
             } else {

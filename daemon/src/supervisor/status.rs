@@ -166,7 +166,15 @@ impl Status {
 
     /// Whether a call may have it tried, though it keeps ending or cannot start.
     pub fn has_hope(&self) -> bool {
-        self.hope_at.is_some_and(|at| at <= Instant::now())
+        // Whoever wants another credential does not want to be shown the old one again.
+        !self.needs_auth() && self.hope_at.is_some_and(|at| at <= Instant::now())
+    }
+
+    /// Whether it waits for a credential.
+    pub fn needs_auth(&self) -> bool {
+        let past = self.last_failure.as_ref();
+        matches!(self.state, State::Failed { .. })
+            && past.is_some_and(|past| past.failure.reason == Reason::NeedsAuth)
     }
 
     /// Whether nothing more will happen by itself soon.
@@ -193,9 +201,13 @@ impl Status {
 
     fn keeps_ending(&self) -> Failure {
         let failure = self.refusal();
+        let what = match failure.reason {
+            Reason::Unreachable | Reason::HttpError => "the server keeps failing",
+            _ => "the server keeps ending",
+        };
         Failure {
             reason: Reason::CrashLoop,
-            message: format!("the server keeps ending: {}", failure.message),
+            message: format!("{what}: {}", failure.message),
             ..failure
         }
     }

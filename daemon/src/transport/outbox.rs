@@ -15,12 +15,33 @@ const MAX_BYTES: usize = 64 * 1024 * 1024;
 const OVERHEAD: usize = 128;
 
 /// One message, with its end of line.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Frame {
-    /// The id of the request it is, if it is one.
+    /// The id of the request it is, if it is one that is waited for.
     pub id: Option<u64>,
     /// The bytes.
     pub bytes: Bytes,
+    /// What is said beside the bytes, where the transport has a place for it.
+    pub head: Head,
+}
+
+/// What a message is, for transports that say so beside its bytes. Lines do not.
+#[derive(Debug, Clone, Default)]
+pub struct Head {
+    /// The method; empty for an answer to the server.
+    pub method: &'static str,
+    /// What the method is applied to, where it has a header of its own: a tool, a prompt, a resource.
+    pub name: Option<Box<str>>,
+    /// Arguments that the server wants to have in headers too: the ends of their names, and values.
+    pub params: Vec<(String, String)>,
+    /// The id of the request it is, also of one that lasts and that nobody waits for.
+    pub request: Option<u64>,
+    /// The request that it takes back.
+    pub cancels: Option<u64>,
+    /// It says all that there is to say itself, and belongs to no session.
+    pub modern: bool,
+    /// Nothing is spoiled when it is carried out twice.
+    pub repeatable: bool,
 }
 
 impl Frame {
@@ -125,10 +146,31 @@ impl Outbox {
 
     /// Writing has failed, and of these frames not a byte was taken: nobody has seen them.
     pub fn give_back(&self, frames: &[Frame]) {
-        let mut queue = self.queue.lock();
-        queue
-            .unwritten
-            .extend(frames.iter().filter_map(|frame| frame.id));
+        self.never_seen(frames.iter().filter_map(|frame| frame.id));
+    }
+
+    /// The same of requests that are known by their ids.
+    pub fn never_seen(&self, ids: impl IntoIterator<Item = u64>) {
+        self.queue.lock().unwritten.extend(ids);
+    }
+
+    /// Waits for the first frame that is wanted, and takes it. `None` when the outbox was closed.
+    pub async fn next(&self, wanted: impl Fn(&Frame) -> bool) -> Option<Frame> {
+        loop {
+            {
+                let mut queue = self.queue.lock();
+                if queue.closed {
+                    return None;
+                }
+                let mut frames = queue.frames.iter();
+                let at = frames.position(&wanted);
+                if let Some(frame) = at.and_then(|at| queue.frames.remove(at)) {
+                    queue.bytes -= frame.cost();
+                    return Some(frame);
+                }
+            }
+            self.filled.notified().await;
+        }
     }
 
     /// Waits for frames and takes up to `max` of them. `false` when the outbox was closed.
@@ -163,7 +205,21 @@ mod tests {
         Frame {
             id: Some(id),
             bytes: vec![b'x'; size].into(),
+            ..Frame::default()
         }
+    }
+
+    #[tokio::test]
+    async fn the_first_frame_that_is_wanted_is_taken() {
+        let outbox = Outbox::default();
+        outbox.push(frame(1, 1)).unwrap();
+        outbox.push_always(Frame::default());
+        let unasked = outbox.next(|frame| frame.id.is_none()).await;
+        assert_eq!(unasked.unwrap().id, None);
+        assert_eq!(outbox.next(|_| true).await.unwrap().id, Some(1));
+        outbox.never_seen([1]);
+        assert_eq!(outbox.close(), [1]);
+        assert!(outbox.next(|_| true).await.is_none());
     }
 
     #[tokio::test]

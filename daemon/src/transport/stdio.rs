@@ -104,7 +104,12 @@ mod tests {
         let expected: Vec<String> = (0..500).map(|i| format!("{{\"n\":{i}}}")).collect();
         for text in &expected {
             let bytes = Bytes::from(format!("{text}\n"));
-            outbox.push(Frame { id: None, bytes }).unwrap();
+            outbox
+                .push(Frame {
+                    bytes,
+                    ..Frame::default()
+                })
+                .unwrap();
         }
         let mut lines = Vec::new();
         let mut splitter = LineSplitter::new(100);
@@ -127,7 +132,12 @@ mod tests {
         let (ours, _theirs) = tokio::io::duplex(8);
         let outbox = Outbox::default();
         let bytes = Bytes::from_static(b"more than fits into the pipe");
-        outbox.push(Frame { id: None, bytes }).unwrap();
+        outbox
+            .push(Frame {
+                bytes,
+                ..Frame::default()
+            })
+            .unwrap();
         let error = write_frames(&outbox, ours, Duration::from_secs(10), |_| false).await;
         assert_eq!(error.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }
@@ -138,7 +148,13 @@ mod tests {
         let outbox = Outbox::default();
         let bytes = Bytes::from_static(b"more than fits into the pipe");
         let id = Some(1);
-        outbox.push(Frame { id, bytes }).unwrap();
+        outbox
+            .push(Frame {
+                id,
+                bytes,
+                ..Frame::default()
+            })
+            .unwrap();
         let busy_until = tokio::time::Instant::now() + Duration::from_secs(100);
         let is_busy = |writing| {
             assert_eq!(writing, 1);
@@ -189,7 +205,13 @@ mod tests {
         let outbox = Outbox::default();
         for id in [Some(1), None, Some(2)] {
             let bytes = Bytes::from_static(b"{}\n");
-            outbox.push(Frame { id, bytes }).unwrap();
+            outbox
+                .push(Frame {
+                    id,
+                    bytes,
+                    ..Frame::default()
+                })
+                .unwrap();
         }
         let error = write_frames(&outbox, ours, Duration::MAX, |_| false)
             .await
@@ -208,6 +230,7 @@ mod tests {
                 .push(Frame {
                     id: Some(id),
                     bytes,
+                    ..Frame::default()
                 })
                 .unwrap();
         }

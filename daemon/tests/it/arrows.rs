@@ -21,10 +21,11 @@ const LAYERS: &[&[&str]] = &[
 /// Beside the layers, for anybody to use. They use nothing but each other.
 const BESIDE: &[&str] = &["config", "nearest", "platform", "shutdown", "telemetry"];
 
-/// A config becomes something to run and to look after; the door needs what the API shares.
+/// A config becomes something to run or reach and to look after; the door needs what the API shares.
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("config", "process"),
     ("config", "supervisor"),
+    ("config", "transport"),
     ("face", "api"),
 ];
 
@@ -44,7 +45,12 @@ const PURE: &[&str] = &[
     "mcp/rounds.rs",
     "agent/answers.rs",
     "transport/lines.rs",
+    "transport/http/breaker.rs",
+    "transport/http/events.rs",
+    "transport/http/headers.rs",
+    "transport/http/spec.rs",
     "face/sniff.rs",
+    "catalog/headers.rs",
     "catalog/schema.rs",
     "catalog/search.rs",
     "nearest.rs",

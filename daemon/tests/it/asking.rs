@@ -1,6 +1,6 @@
 //! Questions of servers, and that they reach the agent whose call caused them, or nobody.
 
-use crate::support::{Daemon, eventually, server_until, start_with};
+use super::support::{Daemon, eventually, server_until, start_with};
 use nexus_client::{
     AgentInfo, ElicitationAnswer, Error, Nexus, Reason, Refusal, Root, SamplingAnswer,
 };
@@ -52,7 +52,7 @@ async fn every_kind_of_question_is_answered_by_whoever_called() {
         nexus.set_roots([Root::folder("/elsewhere")]);
         let started = tokio::time::Instant::now();
         while ask(&nexus, "roots", "").await.unwrap()["roots"][0]["uri"] != "file:///elsewhere" {
-            assert!(started.elapsed() < crate::support::PATIENCE);
+            assert!(started.elapsed() < super::support::PATIENCE);
         }
     }
 }
@@ -196,10 +196,10 @@ async fn two_first_questions_at_once_are_declined_rather_than_mixed_up() {
 #[tokio::test]
 async fn the_clock_of_a_server_stands_still_while_its_question_is_open() {
     for era in ERAS {
-        let home = crate::support::Home::new();
-        let mut server = crate::support::test_server(&["--era", era, "--interactive"]);
+        let home = super::support::Home::new();
+        let mut server = super::support::test_server(&["--era", era, "--interactive"]);
         server["timeout"] = json!(0.5);
-        home.configure(&crate::support::servers(&[("t", server)]));
+        home.configure(&super::support::servers(&[("t", server)]));
         let daemon = home.start();
         let info = AgentInfo::new("slow").on_elicitation(|_| async {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -263,8 +263,8 @@ async fn a_question_ends_with_the_server_that_asked_it() {
         tokio::spawn(async move { ask(&nexus, "elicitation", "?").await })
     };
     eventually("it is asked", || open.load(Ordering::Relaxed) == 1).await;
-    let pid = nexus.servers().get("t").await.unwrap().pid.unwrap();
-    crate::support::kill(pid);
+    let pid = super::support::pid_of(&nexus).await;
+    super::support::kill(pid);
     let error = asking.await.unwrap().unwrap_err();
     assert!(error.maybe_executed(), "{error}");
     eventually("it is taken back", || open.load(Ordering::Relaxed) == 0).await;
@@ -309,7 +309,7 @@ async fn agents_are_listed_with_what_they_can_be_asked() {
     drop(ann);
     let started = tokio::time::Instant::now();
     while nexus.agents().list().await.unwrap().len() > 1 {
-        assert!(started.elapsed() < crate::support::PATIENCE);
+        assert!(started.elapsed() < super::support::PATIENCE);
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
@@ -332,7 +332,7 @@ async fn whoever_was_sent_to_a_page_hears_when_that_is_done() {
     let ann = agent("ann").connect().await.unwrap();
     let _bob = agent("bob").connect().await.unwrap();
     ask(&ann, "url", "go there").await.unwrap();
-    let heard = tokio::time::timeout(crate::support::PATIENCE, from.recv()).await;
+    let heard = tokio::time::timeout(super::support::PATIENCE, from.recv()).await;
     assert_eq!(heard.unwrap(), Some(("ann", "t".to_owned())));
     assert!(from.try_recv().is_err());
 }
@@ -340,10 +340,10 @@ async fn whoever_was_sent_to_a_page_hears_when_that_is_done() {
 /// A process of its own is told when its agent works elsewhere.
 #[tokio::test]
 async fn a_server_that_is_one_agents_own_is_told_of_its_folders() {
-    let home = crate::support::Home::new();
+    let home = super::support::Home::new();
     let args = ["--era", "legacy", "--interactive"];
-    let server = crate::support::test_server_with(&args, json!({"sharing": "per-agent"}));
-    home.configure(&crate::support::servers(&[("t", server)]));
+    let server = super::support::test_server_with(&args, json!({"sharing": "per-agent"}));
+    home.configure(&super::support::servers(&[("t", server)]));
     let daemon = home.start();
     let ann = daemon.agent("ann").await;
     ask(&ann, "roots", "").await.unwrap();

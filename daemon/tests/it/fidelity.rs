@@ -32,7 +32,7 @@ async fn odd_results_come_back_byte_for_byte() {
 /// 200 agents whose requests look all the same, with progress, on one process: 10,000 calls.
 #[tokio::test]
 async fn nobody_sees_what_is_somebody_elses() {
-    const AGENTS: usize = 200;
+    const AGENTS: usize = super::support::MANY;
     const CALLS: usize = 50;
     for era in ["legacy", "modern"] {
         let daemon = start_with(&["--era", era]);

@@ -1,6 +1,8 @@
 //! The real daemon with real servers, over its real endpoint.
 #![cfg(unix)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stderr)]
+// What servers can do is tested once for each way to reach them.
+#![allow(clippy::duplicate_mod)]
 
 mod arrows;
 mod asking;
@@ -11,12 +13,14 @@ mod face;
 mod faults;
 mod fidelity;
 mod health;
+mod http;
 mod http_door;
 mod lacking;
 mod lifecycle;
 mod mcp_client;
 mod offers;
 mod orphans;
+mod over_http;
 mod pool;
 mod processes;
 mod projects;

@@ -1,6 +1,6 @@
 //! What servers have besides tools: resources, templates, prompts, completions, log messages.
 
-use crate::support::{Home, server_when, servers, start_with, test_server};
+use super::support::{Home, server_when, servers, start_with, test_server};
 use nexus_client::{CallEvent, LogLevel, LogOptions, Nexus, Reason, ServerState};
 use serde_json::json;
 
@@ -115,7 +115,12 @@ async fn what_was_lost_with_a_server_is_read_once_more() {
             Err(error) => assert!(
                 matches!(
                     error.reason(),
-                    Some(Reason::CrashLoop | Reason::ServerExited)
+                    Some(
+                        Reason::CrashLoop
+                            | Reason::ServerExited
+                            | Reason::Unreachable
+                            | Reason::HttpError
+                    )
                 ),
                 "{error}"
             ),
@@ -219,7 +224,7 @@ async fn a_list_that_grows_is_told_and_known() {
             let counts = |s: &nexus_client::Server| (s.tools, s.resources, s.prompts);
             server_when(&nexus, "t", |s| counts(s) > counts(&before)).await;
             loop {
-                let change = tokio::time::timeout(crate::support::PATIENCE, from.recv());
+                let change = tokio::time::timeout(super::support::PATIENCE, from.recv());
                 let change = change.await.unwrap().unwrap();
                 let meant = nexus_client::ListChange::Of {
                     server: "t".into(),

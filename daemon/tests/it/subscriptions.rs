@@ -1,6 +1,6 @@
 //! Changes of resources reach those who want to know, whatever becomes of the server.
 
-use crate::support::{Home, PATIENCE, kill, server_until, servers, start_with, test_server_with};
+use super::support::{Home, PATIENCE, kill, server_until, servers, start_with, test_server_with};
 use nexus_client::{Nexus, Reason, ResourceEvent, ResourceEvents};
 use serde_json::json;
 use tokio::time::timeout;

@@ -28,6 +28,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// nor where there is too much of it.
 const RECORDED: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"it");
 
+/// How many agents are many.
+pub(crate) const MANY: usize = 200;
+
 /// A home folder for a daemon and its configuration.
 pub(crate) struct Home(TempDir);
 
@@ -148,6 +151,48 @@ pub(crate) fn test_server(args: &[&str]) -> Value {
     let mut all = vec!["demo-server"];
     all.extend(args);
     json!({ "command": NEXUSD, "args": all })
+}
+
+/// A test server that is reached over HTTP. It ends with the test.
+pub(crate) struct HttpServer {
+    child: Child,
+    pub(crate) url: String,
+}
+
+impl HttpServer {
+    pub(crate) fn start(args: &[&str]) -> Self {
+        Self::at(0, args)
+    }
+
+    /// At a port of one's own.
+    pub(crate) fn at(port: u16, args: &[&str]) -> Self {
+        let mut command = Command::new(NEXUSD);
+        command.args(["demo-server", "--http", &port.to_string()]);
+        command
+            .args(args)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let first = lines.find_map(|line| {
+            let line = line.ok()?;
+            line.strip_prefix("listening on ").map(str::to_owned)
+        });
+        thread::spawn(move || lines.for_each(drop));
+        let url = first.expect("it listens");
+        Self { child, url }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }
 
 /// A configuration of several servers.
@@ -363,6 +408,11 @@ fn is_zombie(pid: u32) -> bool {
     stat.rsplit(')')
         .next()
         .is_some_and(|rest| rest.trim_start().starts_with('Z'))
+}
+
+/// The process of the test server `t`.
+pub(crate) async fn pid_of(nexus: &Nexus) -> u32 {
+    nexus.servers().get("t").await.unwrap().pid.unwrap()
 }
 
 pub(crate) fn kill(pid: u32) {

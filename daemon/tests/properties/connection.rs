@@ -99,6 +99,8 @@ fn requests(connection: &Arc<Connection>) -> Vec<Waiting> {
             agent: Arc::clone(agent),
             events: Some(mpsc::channel(4).0),
             log_level: Some(LogLevel::Debug),
+            repeatable: false,
+            headers: Vec::new(),
         };
         connection.ask_for(&ask("tools/call"), behalf).unwrap()
     };

@@ -2,16 +2,18 @@
 
 use crate::{
     ok,
-    support::{Daemon, Home, eventually, server_when, servers},
+    support::{Daemon, Ends, Home, eventually, server_when, servers},
 };
 use nexus_client::{
-    AgentInfo, CallEvent, ElicitationAnswer, LogLevel, Nexus, ResourceEvent, Root, SamplingAnswer,
-    ServerState,
+    AgentInfo, CallEvent, ElicitationAnswer, LogLevel, LogOptions, Nexus, ResourceEvent, Root,
+    SamplingAnswer, ServerState,
 };
 use serde_json::{Value, json};
 use std::{
     fs,
+    net::{TcpListener, TcpStream},
     path::Path,
+    process::{Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -68,8 +70,40 @@ async fn agent(daemon: &Daemon, name: &'static str, root: &Path) -> Nexus {
     builder.connect().await.unwrap()
 }
 
+/// All that it can do, in each way that it can be reached.
 pub(crate) async fn everything(bin: &Path) {
-    let server = json!({ "command": bin.join("mcp-server-everything"), "args": ["stdio"] });
+    let program = bin.join("mcp-server-everything");
+    whole(json!({ "command": program, "args": ["stdio"] })).await;
+    for (way, path, kind) in [
+        ("streamableHttp", "mcp", "http"),
+        // Found out, and known.
+        ("sse", "sse", "http"),
+        ("sse", "sse", "sse"),
+    ] {
+        let (_ends, port) = serve(&program, way).await;
+        ok(format_args!(
+            "everything is run with {way}, and reached with the type {kind}"
+        ));
+        let url = format!("http://localhost:{port}/{path}");
+        whole(json!({ "url": url, "type": kind })).await;
+    }
+}
+
+/// Runs it as a server over HTTP.
+async fn serve(program: &Path, way: &str) -> (Ends, u16) {
+    // Free a moment ago; it takes no other, and tells of none.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = port.local_addr().unwrap().port();
+    let mut command = Command::new(program);
+    command.arg(way).env("PORT", port.to_string());
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null());
+    let server = Ends(quiet.stderr(Stdio::null()).spawn().unwrap());
+    let listens = || TcpStream::connect(("localhost", port)).is_ok();
+    eventually("everything to listen", listens).await;
+    (server, port)
+}
+
+async fn whole(server: Value) {
     let daemon = start(&[("everything", server)]).await;
     let root = daemon.home.path().to_owned();
     let (ada, eve) = (
@@ -91,6 +125,8 @@ pub(crate) async fn everything(bin: &Path) {
     assert!(roots.contains(root.to_str().unwrap()), "{roots}");
     ok("everything asks for roots in a call, and is given the caller's");
     subscribe(&ada).await;
+    let server = ada.servers().get("everything").await.unwrap();
+    assert_eq!(server.restarts, 0, "{:?}", server.last_failure);
 }
 
 async fn offers(nexus: &Nexus) {
@@ -164,6 +200,15 @@ async fn during_calls(nexus: &Nexus) {
         .unwrap();
     nexus.servers().ping("everything").await.unwrap();
     ok("everything is told a log level, and answers a ping");
+    let follow = LogOptions::default().follow();
+    let mut lines = nexus.servers().logs("everything", follow).await.unwrap();
+    said(nexus, "everything.toggle-simulated-logging", json!({})).await;
+    while let Some(line) = lines.next().await {
+        if line.unwrap().line.contains("level message") {
+            break;
+        }
+    }
+    ok("everything logs, and its log can be followed");
 }
 
 async fn subscribe(nexus: &Nexus) {

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::Response;
@@ -51,6 +52,17 @@ pub(super) enum Body {
         rest: Option<Messages>,
         _ending: Option<Ending>,
     },
+    /// The one stream of HTTP+SSE: an answer is not its end.
+    Old {
+        first: Option<String>,
+        rest: Messages,
+    },
+    /// A message of which `rest` bytes come later.
+    Halves {
+        message: Bytes,
+        rest: usize,
+        pause: Pin<Box<tokio::time::Sleep>>,
+    },
 }
 
 impl Body {
@@ -60,6 +72,11 @@ impl Body {
 
     pub(super) fn whole(bytes: Vec<u8>) -> Body {
         Body::Whole(Some(Bytes::from(bytes)))
+    }
+
+    pub(super) fn old(first: String, rest: Messages) -> Body {
+        let first = Some(first);
+        Body::Old { first, rest }
     }
 
     pub(super) fn events(first: Option<Vec<u8>>, rest: Messages, ending: Option<Ending>) -> Body {
@@ -81,6 +98,22 @@ impl hyper::body::Body for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let frame = match &mut *self {
             Body::Whole(bytes) => bytes.take(),
+            Body::Old { first, rest } => match first.take() {
+                Some(first) => Some(Bytes::from(first)),
+                None => ready!(rest.poll_recv(context)).map(|(message, _)| event(&message)),
+            },
+            Body::Halves {
+                message,
+                rest,
+                pause,
+            } => {
+                if message.len() <= *rest {
+                    ready!(pause.as_mut().poll(context));
+                    *rest = 0;
+                }
+                let half = message.split_to(message.len() - *rest);
+                (!half.is_empty()).then_some(half)
+            }
             Body::Events { first, rest, .. } => match (first.take(), rest.as_mut()) {
                 (Some(message), _) => Some(event(&message)),
                 (None, None) => None,
@@ -108,7 +141,7 @@ impl hyper::body::Body for Body {
             Body::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Body::Events { .. } => SizeHint::default(),
+            Body::Events { .. } | Body::Old { .. } | Body::Halves { .. } => SizeHint::default(),
         }
     }
 }
@@ -126,6 +159,18 @@ pub(super) fn event_stream(body: Body) -> Response<Body> {
     response
         .headers_mut()
         .insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}
+
+/// The same in two halves.
+pub(super) fn json_slowly(message: Vec<u8>, pause: Duration) -> Response<Body> {
+    let mut response = json(Vec::new());
+    let rest = message.len() / 2;
+    *response.body_mut() = Body::Halves {
+        message: message.into(),
+        rest,
+        pause: Box::pin(tokio::time::sleep(pause)),
+    };
     response
 }
 

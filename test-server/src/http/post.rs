@@ -9,6 +9,7 @@ use hyper::{HeaderMap, Request, Response, StatusCode};
 
 use super::Site;
 use super::body::{self, Body, Ending};
+use super::faults::Course;
 use super::headers;
 use super::refusal::Refusal;
 use crate::eras::{self, Dialect};
@@ -18,7 +19,7 @@ use crate::out::Kind;
 use crate::server::Session;
 
 /// The largest message taken.
-const LIMIT: usize = 64 << 20;
+pub(super) const LIMIT: usize = 64 << 20;
 
 /// Whom a request belongs to.
 enum Caller {
@@ -56,16 +57,21 @@ impl Site {
                 ));
             }
         };
-        let (caller, dialect) =
+        let (caller, dialect, course) =
             match message::parse(&message).map_err(|error| Refusal::bad_request("null", error))? {
                 Incoming::Request { id, method, params } => {
-                    self.caller(&head.headers, id, &method, params)?
+                    let course = match self.fault(&head.headers, &method) {
+                        Ok(course) => course,
+                        Err(refused) => return Ok(*refused),
+                    };
+                    let (caller, dialect) = self.caller(&head.headers, id, &method, params)?;
+                    (caller, dialect, course)
                 }
                 Incoming::Notification { .. } | Incoming::Response { .. } => {
                     return self.accept(&head.headers, &message);
                 }
             };
-        Ok(self.run(message, caller, dialect).await)
+        Ok(self.run(message, caller, dialect, course).await)
     }
 
     /// Finds out whom a request belongs to, and refuses what the core must not see.
@@ -118,7 +124,13 @@ impl Site {
     }
 
     /// Lets the core answer.
-    async fn run(&self, message: Bytes, caller: Caller, dialect: Dialect) -> Response<Body> {
+    async fn run(
+        &self,
+        message: Bytes,
+        caller: Caller,
+        dialect: Dialect,
+        course: Course,
+    ) -> Response<Body> {
         let server = self.server.clone();
         let (session, new_id, ending) = match caller {
             Caller::Session(session, id) => (session, id, None),
@@ -136,9 +148,19 @@ impl Site {
         };
         let (out, mut messages) = body::channel();
         tokio::task::spawn_blocking(move || server.handle(&session, &message, &out));
+        if course.cut {
+            return body::event_stream(match dialect {
+                Dialect::Legacy => self.cut(course.call, messages),
+                // Nobody takes it up: it ends with this.
+                Dialect::Modern => Body::whole(b": cut\n\n".to_vec()),
+            });
+        }
         let mut response = match messages.recv().await {
             Some((answer, Kind::Answer(error))) => {
-                let mut response = body::json(answer);
+                let mut response = match course.slow {
+                    Some(pause) => body::json_slowly(answer, pause),
+                    None => body::json(answer),
+                };
                 *response.status_mut() = status(dialect, error);
                 response
             }

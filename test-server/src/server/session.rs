@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+#[cfg(feature = "http")]
+use crate::out::Out;
+
 /// The requests under way on one stream, by their ids as they were written.
 pub(crate) struct Session {
     number: u64,
@@ -16,6 +19,9 @@ pub(crate) struct Session {
     running: Mutex<Option<HashMap<String, Running>>>,
     /// Which request each question of ours belongs to.
     questions: Mutex<HashMap<u64, String>>,
+    /// Where everything goes that the server says, if there is one place for it.
+    #[cfg(feature = "http")]
+    out: Mutex<Option<Out>>,
 }
 
 /// A request under way.
@@ -42,7 +48,21 @@ impl Session {
             level: AtomicUsize::new(0),
             running: Mutex::new(Some(HashMap::new())),
             questions: Mutex::default(),
+            #[cfg(feature = "http")]
+            out: Mutex::default(),
         }
+    }
+
+    /// Everything that is said in it goes there.
+    #[cfg(feature = "http")]
+    pub(crate) fn speak_through(&self, out: &Out) {
+        *locked(&self.out) = Some(out.clone());
+    }
+
+    /// Where everything goes that is said in it.
+    #[cfg(feature = "http")]
+    pub(crate) fn out(&self) -> Option<Out> {
+        locked(&self.out).clone()
     }
 
     /// Tells sessions of one process apart.

@@ -294,3 +294,52 @@ fn a_question_of_the_tool_rides_on_the_stream_of_its_call_too() {
     site.post(&[("Mcp-Session-Id", &session)], &answer);
     assert_eq!(text(&exchange.event().unwrap()), r#"{"action":"decline"}"#);
 }
+
+#[test]
+fn a_session_can_be_over_after_a_few_requests() {
+    let site = Site::start(&["--fault", "http-session@2"]);
+    let session = site.initialize();
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    let statuses = [(); 3].map(|()| site.post(&[("Mcp-Session-Id", &session)], &ping).status);
+    assert_eq!(statuses, [200, 200, 404]);
+}
+
+#[test]
+fn calls_can_be_refused_by_the_transport() {
+    for (fault, status) in [
+        ("http-429@2", 429),
+        ("http-503@2", 503),
+        ("http-401@2", 401),
+        ("http-html@2", 200),
+    ] {
+        let site = Site::start(&["--fault", fault]);
+        let echo = json!({"name": "echo", "arguments": {"message": "m"}});
+        assert_eq!(site.modern("tools/call", echo.clone()).status, 200);
+        let refused = site.modern("tools/call", echo.clone());
+        assert_eq!(refused.status, status, "{fault}");
+        let is_page = refused.header("content-type") == Some("text/html");
+        assert_eq!(is_page, status == 200);
+        assert_eq!(refused.header("retry-after").is_some(), status == 429);
+        let after = site.modern("tools/call", echo).status;
+        assert_eq!(after, if status == 401 { 401 } else { 200 }, "{fault}");
+    }
+}
+
+#[test]
+fn a_stream_that_is_cut_can_be_had_to_its_end() {
+    let site = Site::start(&["--fault", "http-cut"]);
+    let session = site.initialize();
+    let echo = json!({"name": "echo", "arguments": {"message": "m"}});
+    let cut = site.ask(&session, "tools/call", echo).rest();
+    assert!(
+        cut.contains("id: cut-1\n") && !cut.contains("result"),
+        "{cut}"
+    );
+    let headers = [
+        ("Mcp-Session-Id", &*session),
+        ("Accept", "text/event-stream"),
+        ("Last-Event-ID", "cut-1"),
+    ];
+    let rest = site.open("GET", &headers, "").rest();
+    assert!(rest.contains("result"), "{rest}");
+}

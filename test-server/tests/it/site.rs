@@ -145,6 +145,13 @@ impl Exchange {
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&body)))
     }
 
+    /// All that is left, as it came.
+    pub(crate) fn rest(mut self) -> String {
+        let mut body = String::new();
+        self.reader.read_to_string(&mut body).unwrap();
+        body
+    }
+
     /// The next event of a stream, or nothing at its end. Each event is a chunk, so its line is whole.
     pub(crate) fn event(&mut self) -> Option<Value> {
         assert_eq!(self.header("content-type"), Some("text/event-stream"));

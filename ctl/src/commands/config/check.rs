@@ -2,7 +2,12 @@
 
 use super::{Context, load};
 use crate::exit::Error;
-use nexus_config::{Diagnosis, Loaded, layers::Places, resolve::resolve, secret::How};
+use nexus_config::{
+    Diagnosis, Loaded,
+    layers::Places,
+    resolve::{self, resolve},
+    secret::How,
+};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -69,6 +74,7 @@ pub(crate) fn run(context: &Context, files: &[PathBuf]) -> Result<(), Error> {
 /// All that is wrong, also with what variables stand for. No program is run for that.
 pub(crate) fn all(places: &Places, loaded: &Loaded) -> Vec<Diagnosis> {
     let mut found = loaded.diagnoses.clone();
+    found.extend(resolve::headers(&loaded.settings, places, How::Look).1);
     for server in loaded.enabled() {
         found.extend(resolve(server, places, How::Look).1);
     }

@@ -72,7 +72,10 @@ pub(super) fn text(output: &Output, server: &Server, now: SystemTime) -> String 
         row("prompts", &server.prompts.to_string());
     }
     row("transport", &server.transport);
-    row("command", &safe::line(&server.command));
+    match &server.url {
+        Some(url) => row("url", &safe::line(url)),
+        None => row("command", &safe::line(&server.command)),
+    }
     let source = server.source.as_deref().unwrap_or("built-in demo");
     row("configured", &safe::line(source));
     if let Some(info) = &server.info {

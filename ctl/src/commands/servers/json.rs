@@ -16,6 +16,8 @@ pub(in crate::commands) struct ServerJson<'a> {
     wanted: bool,
     transport: &'a str,
     command: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'a str>,
     source: Option<&'a str>,
     pid: Option<u32>,
     generation: u64,
@@ -99,7 +101,9 @@ impl<'a> EventJson<'a> {
 
 impl<'a> ServerJson<'a> {
     pub(in crate::commands) fn new(server: &'a Server, now: SystemTime) -> Self {
-        let up = server.state_since.filter(|_| server.pid.is_some());
+        let up = server
+            .state_since
+            .filter(|_| server.pid.is_some() || server.url.is_some());
         Self {
             name: &server.name,
             slug: &server.slug,
@@ -109,6 +113,7 @@ impl<'a> ServerJson<'a> {
             wanted: server.wanted,
             transport: &server.transport,
             command: &server.command,
+            url: server.url.as_deref(),
             source: server.source.as_deref(),
             pid: server.pid,
             generation: server.generation,

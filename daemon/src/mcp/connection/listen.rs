@@ -3,7 +3,7 @@
 use super::{CallError, Connection, PushError};
 use crate::{
     mcp::outgoing::{self, Ask, Meta, Modern, Param},
-    transport::outbox::Frame,
+    transport::outbox::{Frame, Head},
 };
 use serde::Deserialize;
 use std::sync::Arc;
@@ -36,10 +36,7 @@ impl Listening {
 impl Drop for Listening {
     fn drop(&mut self) {
         if self.connection.listens.lock().remove(&self.id).is_some() {
-            let bytes = outgoing::cancelled(self.id, "no longer wanted");
-            self.connection
-                .outbox
-                .push_always(Frame { id: None, bytes });
+            self.connection.take_back(self.id, "no longer wanted");
         }
     }
 }
@@ -84,7 +81,15 @@ impl Connection {
             events,
         };
         // Not a request that is waited for: it has no id in the outbox.
-        match self.outbox.push(Frame { id: None, bytes }) {
+        let head = Head {
+            request: Some(id),
+            ..outgoing::head(&ask, true)
+        };
+        match self.outbox.push(Frame {
+            id: None,
+            bytes,
+            head,
+        }) {
             Ok(()) => Ok(listening),
             Err(refused) => {
                 // The server has never heard of it, and need not hear of its end.

@@ -192,11 +192,11 @@ impl Connection {
             return self.odd();
         }
         if method == "ping" {
-            return self.send(outgoing::response(&id, b"{}"));
+            return self.respond(outgoing::response(&id, b"{}"));
         }
         let refuse = |code, message: &str| {
             let error = RpcError::new(code, message);
-            self.send(outgoing::error_response(&id, &error));
+            self.respond(outgoing::error_response(&id, &error));
         };
         if !AGENTS_QUESTIONS.contains(&method.as_str()) {
             return refuse(-32601, "Method not found");
@@ -339,7 +339,7 @@ async fn answer(connection: Arc<Connection>, id: Bytes, method: String, params: 
     if connection.questions.close(&id).is_none() {
         return;
     }
-    connection.send(match answer {
+    connection.respond(match answer {
         Ok(result) => outgoing::response(&id, &result),
         // A form that was never shown, or that nobody filled in, was dismissed.
         Err(refusal) if refusal.code == -1 && method == "elicitation/create" => {

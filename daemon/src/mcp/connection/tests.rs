@@ -34,6 +34,8 @@ fn call(connection: &Arc<Connection>, events: Option<mpsc::Sender<CallEvent>>) -
         agent: Arc::default(),
         events,
         log_level: None,
+        repeatable: false,
+        headers: Vec::new(),
     };
     let ask = Ask {
         method: "tools/call",
@@ -264,6 +266,8 @@ fn call_of(connection: &Arc<Connection>, agent: &Arc<Agent>) -> Waiting {
         agent: Arc::clone(agent),
         events: None,
         log_level: None,
+        repeatable: false,
+        headers: Vec::new(),
     };
     let ask = Ask {
         method: "tools/call",
@@ -349,6 +353,8 @@ async fn a_server_logs_as_much_as_whoever_wants_most() {
         agent: Arc::default(),
         events: None,
         log_level: Some(LogLevel::Debug),
+        repeatable: false,
+        headers: Vec::new(),
     };
     let ask = Ask {
         method: "tools/call",

@@ -35,9 +35,14 @@ pub async fn keep_subscribed(
 
 async fn legacy(connection: &Arc<Connection>, offers: Offers, subscriptions: &Subscriptions) {
     let mut changes = subscriptions.watch();
+    let mut renewals = connection.renewals();
     let mut told = BTreeSet::new();
     loop {
         changes.mark_unchanged();
+        if renewals.has_changed().unwrap_or(false) {
+            renewals.mark_unchanged();
+            told.clear();
+        }
         let wanted = subscriptions.wanted();
         for uri in told.difference(&wanted) {
             // Whatever it says, nobody listens any more.
@@ -63,7 +68,14 @@ async fn legacy(connection: &Arc<Connection>, offers: Offers, subscriptions: &Su
             }
         }
         subscriptions.known(&told);
-        if changes.changed().await.is_err() {
+        let changed = tokio::select! {
+            changed = changes.changed() => changed,
+            renewed = renewals.changed() => {
+                renewals.mark_changed();
+                renewed
+            }
+        };
+        if changed.is_err() {
             return;
         }
     }

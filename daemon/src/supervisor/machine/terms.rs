@@ -180,6 +180,8 @@ pub enum Event {
     Left(Generation),
     /// The process has ended.
     Exited(Generation),
+    /// There is no talking to it until somebody does something about that, and nothing is left of it.
+    Denied(Generation),
     /// The process has ended because it was greeted in a way that it does not know. That is our fault, and
     /// the next one is greeted in another.
     Misgreeted(Generation),

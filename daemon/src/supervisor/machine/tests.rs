@@ -56,6 +56,7 @@ fn late_news_of_an_earlier_generation_is_ignored() {
         Event::SpawnFailed(FIRST),
         Event::NoRoom(FIRST),
         Event::CannotSpawn(FIRST),
+        Event::Denied(FIRST),
     ] {
         assert_eq!(m.step(at(3), event), None);
         assert_eq!(m.state(), before, "{event:?}");
@@ -87,6 +88,21 @@ fn what_not_even_the_system_can_end_is_abandoned() {
     // Whoever abandons it says that it has ended.
     let action = m.step(at(12), Event::Exited(FIRST));
     assert_eq!(action, Some(Action::Queue(SECOND_ONE)));
+}
+
+#[test]
+fn a_server_that_wants_a_credential_is_not_tried_until_somebody_asks() {
+    for mut m in [starting(), ready()] {
+        assert_eq!(m.step(at(2), Event::Denied(FIRST)), None);
+        assert!(matches!(m.state(), State::Failed { .. }));
+        assert_eq!((m.deadline(), m.step(at(999), Event::Tick)), (None, None));
+        let action = m.step(at(1000), Do(Command::Restart));
+        assert_eq!(action, Some(Action::Queue(SECOND_ONE)));
+    }
+    let mut m = ready();
+    m.step(at(2), Do(Command::Stop));
+    m.step(at(3), Event::Denied(FIRST));
+    assert_eq!(m.state(), State::Stopped);
 }
 
 #[test]
@@ -302,6 +318,7 @@ impl World {
                 Event::Drained(child),
                 Event::Left(child),
                 Event::Exited(child),
+                Event::Denied(child),
                 Event::Misgreeted(child),
             ]);
             // A spawn can only fail while it is being tried.
@@ -331,6 +348,7 @@ impl World {
             Event::Exited(g)
             | Event::Misgreeted(g)
             | Event::Left(g)
+            | Event::Denied(g)
             | Event::CannotSpawn(g)
             | Event::SpawnFailed(g)
             | Event::NoRoom(g) => Some(g),
