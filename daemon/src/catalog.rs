@@ -58,13 +58,16 @@ impl Catalog {
 
     /// The server of that name or slug, if the caller sees it.
     pub fn find_server(&self, name: &str, caller: &Caller) -> Option<Arc<Server>> {
-        self.pool.find(name).filter(|server| caller.sees(server))
+        self.pool.find(name, caller)
     }
 
     /// The server of that name or slug, or an error that names the nearest.
     pub fn server(&self, name: &str, caller: &Caller) -> Result<Arc<Server>, Failure> {
         check_length(name)?;
         self.find_server(name, caller).ok_or_else(|| {
+            if let Some(failure) = self.pool.is_elsewhere(name) {
+                return failure;
+            }
             let seen = self.servers(caller);
             let names: Vec<_> = seen.iter().map(|s| s.config().name.clone()).collect();
             no_such_server(name, names.iter())

@@ -78,7 +78,8 @@ fn hello(args: &Mcp) -> Vec<u8> {
         .project
         .clone()
         .or_else(|| std::env::current_dir().ok());
-    let project = project.and_then(|path: PathBuf| path.to_str().map(str::to_owned));
+    let project = project.and_then(|path: PathBuf| std::path::absolute(path).ok());
+    let project = project.and_then(|path| path.to_str().map(str::to_owned));
     let tools = match args.tools {
         ToolsMode::Direct => "direct",
         ToolsMode::Search => "search",

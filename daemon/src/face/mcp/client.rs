@@ -131,9 +131,10 @@ impl Client {
 
     /// It has said what it works on, and with which servers.
     pub fn introduce(&self, introduction: Introduction) {
-        self.agent.note_project(&introduction.project);
+        let project = introduction.project;
+        let project = project.map(|said| self.agent.works_in(said));
         let mut caller = self.caller.write();
-        caller.project = introduction.project;
+        caller.project = project;
         caller.credential = introduction.credential;
         caller.sight = Arc::new(Sight::of(introduction.servers).with_tools(introduction.tools));
     }
