@@ -1,6 +1,8 @@
 //! The lists, whole or in pages.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::conformance;
@@ -33,6 +35,8 @@ impl List {
 pub(crate) struct Catalog {
     tools: Vec<Cow<'static, str>>,
     generated: u32,
+    /// The names of those of the file.
+    written: HashSet<String>,
     env_tool: bool,
     state_tools: bool,
     page_size: usize,
@@ -44,7 +48,7 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    pub(crate) fn new(options: &Options) -> Catalog {
+    pub(crate) fn new(options: &Options) -> io::Result<Catalog> {
         let env = options
             .env_tool
             .then_some(Cow::Borrowed(definitions::ENV_TOOL));
@@ -65,13 +69,23 @@ impl Catalog {
         let fixtures = conformance::tools()
             .filter(|_| options.conformance)
             .map(Cow::Owned);
-        Catalog {
+        let written = match &options.tools_file {
+            Some(file) => written(&std::fs::read(file)?)?,
+            None => Vec::new(),
+        };
+        Ok(Catalog {
+            written: written.iter().map(|(name, _)| name.clone()).collect(),
             tools: fixtures
                 .chain(definitions::TOOLS.into_iter().map(hints))
                 .chain(env)
                 .chain(state)
                 .chain(interactive)
                 .chain(generated)
+                .chain(
+                    written
+                        .into_iter()
+                        .map(|(_, definition)| Cow::Owned(definition)),
+                )
                 .collect(),
             generated: options.tools,
             env_tool: options.env_tool,
@@ -81,7 +95,7 @@ impl Catalog {
             interactive: options.interactive,
             conformance: options.conformance,
             grown: Default::default(),
-        }
+        })
     }
 
     /// From now on there is one more tool.
@@ -129,6 +143,11 @@ impl Catalog {
 
     pub(crate) fn has_state_tools(&self) -> bool {
         self.state_tools
+    }
+
+    /// Whether a tool of the file has this name.
+    pub(crate) fn has_written_tool(&self, name: &str) -> bool {
+        self.written.contains(name)
     }
 
     /// Whether a generated tool has this name.
@@ -250,6 +269,17 @@ fn offset_of(list: List, cursor: &str) -> Option<usize> {
         .map(|scrambled| scrambled ^ SCRAMBLE)
 }
 
+/// The tools of a file: names and definitions.
+fn written(file: &[u8]) -> io::Result<Vec<(String, String)>> {
+    let tools: Vec<serde_json::Value> = serde_json::from_slice(file)?;
+    let tool = |definition: serde_json::Value| {
+        let name = definition["name"].as_str().map(str::to_owned);
+        let nameless = || io::Error::new(io::ErrorKind::InvalidData, "a tool without a name");
+        Ok((name.ok_or_else(nameless)?, definition.to_string()))
+    };
+    tools.into_iter().map(tool).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,6 +291,16 @@ mod tests {
             page_size,
             ..Options::default()
         })
+        .unwrap()
+    }
+
+    #[test]
+    fn tools_come_from_a_file_too() {
+        let tools = written(br#"[{"name":"a","x":1},{"name":"b"}]"#).unwrap();
+        let first = ("a".to_owned(), r#"{"name":"a","x":1}"#.to_owned());
+        assert_eq!((tools.len(), &tools[0]), (2, &first));
+        assert!(written(b"[{}]").is_err());
+        assert!(written(b"{").is_err());
     }
 
     fn fetch(catalog: &Catalog, list: List, cursor: Option<&str>) -> Value {

@@ -4,8 +4,10 @@ use std::{fs, path::Path};
 
 const PURE: &[&str] = &[
     "diagnosis.rs",
+    "endpoint.rs",
     "env_file.rs",
     "expand.rs",
+    "keyring.rs",
     "keys.rs",
     "mask.rs",
     "model.rs",
@@ -13,9 +15,11 @@ const PURE: &[&str] = &[
     "node.rs",
     "read.rs",
     "read/fields.rs",
+    "read/http.rs",
     "read/server.rs",
     "remedy.rs",
     "render.rs",
+    "scope.rs",
     "show.rs",
     "source.rs",
     "syntax.rs",
