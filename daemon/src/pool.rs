@@ -11,7 +11,7 @@ pub mod timings;
 
 pub use member::{Admission, Member};
 pub use server::{Keeper, Listener, Server};
-pub use sight::Sight;
+pub use sight::{Sight, ToolsMode};
 
 use crate::{
     config::{Config, ServerConfig},

@@ -4,6 +4,7 @@ use std::{fs, path::Path};
 
 const PURE: &[&str] = &[
     "diagnosis.rs",
+    "endpoint.rs",
     "env_file.rs",
     "expand.rs",
     "keyring.rs",
@@ -14,6 +15,7 @@ const PURE: &[&str] = &[
     "node.rs",
     "read.rs",
     "read/fields.rs",
+    "read/http.rs",
     "read/server.rs",
     "remedy.rs",
     "render.rs",

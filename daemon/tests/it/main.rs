@@ -27,6 +27,9 @@ mod projects;
 mod records;
 mod reload;
 mod rmcp;
+mod search;
+#[path = "../search/corpus.rs"]
+mod search_corpus;
 mod subscriptions;
 mod support;
 mod wire;

@@ -11,7 +11,7 @@ use nexus_client::{
 use serde_json::{Value, json};
 use std::{
     fs,
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
     path::Path,
     process::{Command, Stdio},
     sync::{
@@ -96,9 +96,14 @@ async fn serve(program: &Path, way: &str) -> (Ends, u16) {
     let port = port.local_addr().unwrap().port();
     let mut command = Command::new(program);
     command.arg(way).env("PORT", port.to_string());
+    let told = tempfile::NamedTempFile::new().unwrap();
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null());
-    let server = Ends(quiet.stderr(Stdio::null()).spawn().unwrap());
-    let listens = || TcpStream::connect(("localhost", port)).is_ok();
+    let server = Ends(quiet.stderr(told.reopen().unwrap()).spawn().unwrap());
+    // Knocking at a port that is free may connect us to ourselves.
+    let listens = || {
+        let told = fs::read_to_string(told.path()).unwrap();
+        told.contains("on port")
+    };
     eventually("everything to listen", listens).await;
     (server, port)
 }

@@ -4,6 +4,9 @@ use super::{
     daemon_with,
     mock::{Answer, Era, Mock, Seen},
 };
+use crate::mcp_client::exchange;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
 use nexus_client::{Nexus, Reason};
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
@@ -130,4 +133,31 @@ async fn whoever_shows_nothing_is_told_what_to_show_and_a_new_token_is_tried() {
             .iter()
             .any(|seen| token(seen).contains("configured"))
     );
+}
+
+/// Over HTTP on the endpoint, too, what a client shows is what its server is shown.
+#[tokio::test]
+async fn what_a_client_shows_over_http_goes_to_the_server() {
+    let mock = Mock::start(Era::Modern, personal).await;
+    let daemon = daemon_with(&mock.url, json!({"forward_auth": true}));
+    for name in ["ann", "bob", "ann"] {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let params = json!({"name": "t__who", "arguments": {}, "_meta": meta});
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        let request = http::Request::post("/mcp")
+            .header("content-type", "application/json")
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "tools/call")
+            .header("mcp-name", "t__who")
+            .header("authorization", format!("Bearer {name}"))
+            .body(Full::from(Bytes::from(call.to_string())))
+            .unwrap();
+        let response = exchange(&daemon.home.socket(), request).await;
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        let text = String::from_utf8_lossy(&body);
+        assert!(text.contains(&format!("\"text\":\"{name}\"")), "{text}");
+    }
 }
