@@ -172,7 +172,7 @@ fn what_is_neither_grpc_nor_mcp_is_told_so() {
         answer
     };
     let http = ask("GET /mcp HTTP/1.1\r\nhost: x\r\n\r\n");
-    assert!(http.starts_with("HTTP/1.1 501 "), "{http}");
+    assert!(http.starts_with("HTTP/1.1 400 "), "{http}");
     let (head, body) = http.split_once("\r\n\r\n").unwrap();
     assert!(
         head.contains(&format!("content-length: {}", body.len())),
