@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Looks for bytes that break what `daemon/tests/properties` says, with coverage as the guide.
+# Looks for bytes that break what `daemon/tests/properties` and `config/tests/it/property.rs` say, with coverage as
+# the guide.
 #
 #   scripts/fuzz.sh [SECONDS [TARGET…]]      20 s each, all targets
 #
@@ -10,7 +11,7 @@ cd "$(dirname "$0")/../fuzz"
 
 seconds=${1:-20}
 [ $# -eq 0 ] || shift
-[ $# -gt 0 ] || set -- lines envelope connection
+[ $# -gt 0 ] || set -- lines envelope connection config
 
 if ! command -v c++ >/dev/null; then
   echo "skipped: fuzzing needs a C++ compiler (the same properties are in cargo test)"

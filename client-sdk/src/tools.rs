@@ -58,10 +58,11 @@ impl<'a> Tools<'a> {
         Tool::from_wire(answer.tool.unwrap_or_default())
     }
 
-    /// The tools that fit some words, the best first; at most `limit` of them, 10 when it is 0.
+    /// The tools that fit some words, the best first; at most `limit` of them, 10 when it is 0. There are never more
+    /// than 100.
     ///
     /// # Errors
-    /// When the daemon does not answer.
+    /// When the daemon does not answer, or the query is longer than 1,024 bytes.
     pub async fn search(&self, query: &str, limit: u32) -> Result<Vec<ToolMatch>> {
         let ask = |transport: Transport| async move {
             let query = query.to_owned();

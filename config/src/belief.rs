@@ -51,7 +51,8 @@ pub fn read(path: &Path, layer: Layer) -> Result<Option<Vec<u8>>, Box<Diagnosis>
             .fix(doubt.fix),
         )
     };
-    match fs::metadata(path) {
+    let (file, meta) = match open(path) {
+        Ok(opened) => opened,
         Err(error)
             if matches!(
                 error.kind(),
@@ -61,22 +62,47 @@ pub fn read(path: &Path, layer: Layer) -> Result<Option<Vec<u8>>, Box<Diagnosis>
             return Ok(None);
         }
         Err(error) => return Err(unreadable(&error)),
-        // Anything else could keep us waiting for ever.
-        Ok(meta) if !meta.is_file() => {
-            return Err(unreadable(&io::Error::other("it is not a file")));
-        }
-        Ok(_) => {}
-    }
-    // Opened once: what is checked is what is read.
-    let mut file = fs::File::open(path).map_err(|error| unreadable(&error))?;
-    let meta = file.metadata().map_err(|error| unreadable(&error))?;
+    };
     check(path, &meta).map_err(doubtful)?;
     let mut bytes = Vec::new();
-    let mut limited = io::Read::take(&mut file, MAX_SIZE as u64 + 1);
+    let mut limited = file.take(MAX_SIZE as u64 + 1);
     limited
         .read_to_end(&mut bytes)
         .map_err(|error| unreadable(&error))?;
     Ok(Some(bytes))
+}
+
+/// Opens a file, once: what is checked is what is read. Anything that is none could keep us waiting for ever.
+pub fn open(path: &Path) -> io::Result<(fs::File, fs::Metadata)> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        // A pipe that nobody writes to is opened all the same.
+        let at_once = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, at_once);
+    }
+    #[cfg(windows)]
+    if fs::metadata(path)?.is_dir() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    let file = options.open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    Ok((file, meta))
+}
+
+/// What is in a file, whoever it belongs to, unless that is more than anybody has.
+pub fn read_within(path: &Path, most: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = open(path)?.0;
+    file.take(most as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > most {
+        return Err(io::Error::other("it is too large"));
+    }
+    Ok(bytes)
 }
 
 /// Whether nobody else could have written this file, or put it there.
@@ -213,5 +239,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert!(read(dir.path(), Layer::User).is_err());
         assert!(read(Path::new("/dev/zero"), Layer::User).is_err());
+        let pipe = dir.path().join("pipe");
+        let mode = rustix::fs::Mode::RWXU;
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).unwrap();
+        assert!(read(&pipe, Layer::User).is_err());
     }
 }

@@ -1,5 +1,6 @@
 //! Variables in a text, in all the ways in which people write them. Pure: what they stand for is asked for.
 
+use crate::{keyring::Entry, mask::is_no_name};
 use std::{fmt, path::Path};
 
 /// Defaults may have variables in them, but not without end.
@@ -24,6 +25,8 @@ pub enum Reference {
     File(String),
     /// A program tells it.
     Command(Vec<String>),
+    /// In the system's keyring.
+    Keyring(Entry),
 }
 
 /// Why a text cannot be filled in.
@@ -48,10 +51,12 @@ pub enum Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Unset(name) if is_no_name(name) => f.write_str("what stands in ${…} is no variable, but looks like a secret"),
             Self::Unset(name) => write!(f, "the variable {name} is not set"),
             Self::NoHome => f.write_str("`~` stands for your home, which is not known"),
             Self::NoWorkspace => f.write_str("${workspaceFolder} stands for the folder of a project, and this file belongs to none"),
             Self::Input(id) => write!(f, "${{input:{id}}} is asked for by VS Code, and by nobody here"),
+            Self::Unknown(what) if is_no_name(what) => f.write_str("nobody knows what this ${…} stands for"),
             Self::Unknown(what) => write!(f, "nobody knows what {what} stands for"),
             Self::Unclosed => f.write_str("a `${` has no `}`"),
             Self::Reference(Reference::File(path), why) => write!(f, "the secret in {path} cannot be had: {why}"),
@@ -59,6 +64,7 @@ impl fmt::Display for Problem {
                 let program = argv.first().map_or("", String::as_str);
                 write!(f, "the secret that `{program}` tells cannot be had: {why}")
             }
+            Self::Reference(Reference::Keyring(entry), why) => write!(f, "the secret {entry} of the keyring cannot be had: {why}"),
         }
     }
 }
@@ -67,8 +73,13 @@ impl Problem {
     /// What to do about it.
     pub fn fixes(&self) -> Vec<String> {
         match self {
+            Self::Unset(name) if is_no_name(name) => vec!["write it without the ${…}; better, keep it elsewhere: ${file:PATH} or ${keyring:SERVICE/NAME}".to_owned()],
             Self::Unset(name) => vec![
-                format!("set {name} where nexusd is started (for the service: `systemctl --user set-environment {name}=…`)"),
+                if cfg!(target_os = "linux") {
+                    format!("set {name} where nexusd is started, and restart it (the service: `systemctl --user set-environment {name}=…` and `systemctl --user restart nexusd`)")
+                } else {
+                    format!("set {name} where nexusd is started, and restart it")
+                },
                 format!("or give it a default: ${{{name}:-…}}"),
                 format!("if it is meant as it stands, write $${{{name}}}"),
             ],
@@ -78,12 +89,19 @@ impl Problem {
                 let name: String = id.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();
                 vec![format!("write ${{{name}}} and set that variable, or ${{file:PATH}} and keep it in a file")]
             }
-            Self::Unknown(_) => vec!["known are ${NAME}, ${NAME:-default}, ${env:NAME}, ${userHome}, ${workspaceFolder}, ${file:PATH} and ${cmd:PROGRAM …}; $${…} stands for itself".to_owned()],
+            Self::Unknown(_) => vec!["known are ${NAME}, ${NAME:-default}, ${env:NAME}, ${userHome}, ${workspaceFolder}, ${file:PATH}, ${cmd:PROGRAM …} and ${keyring:SERVICE/NAME}; $${…} stands for itself".to_owned()],
             Self::Unclosed => vec!["add the `}`, or write `$${` if it is meant as it stands".to_owned()],
             Self::Reference(Reference::File(path), _) => vec![format!("look at it: ls -l {path}")],
             Self::Reference(Reference::Command(argv), _) => {
                 let line = shlex::try_join(argv.iter().map(String::as_str)).unwrap_or_default();
                 vec![format!("try it by hand: {line}")]
+            }
+            Self::Reference(Reference::Keyring(entry), _) => {
+                let line = |argv: Vec<String>| shlex::try_join(argv.iter().map(String::as_str)).unwrap_or_default();
+                let mut fixes = vec![format!("put it there: {}", line(entry.store()))];
+                fixes.extend(entry.lookup().map(|argv| format!("or see why not: {}", line(argv))));
+                fixes.push("if the keyring was locked: unlock it, and `nexusctl reload`".to_owned());
+                fixes
             }
         }
     }
@@ -157,7 +175,10 @@ fn braced(inner: &str, with: &Surroundings<'_>, depth: usize) -> Result<String, 
         ))
     };
     let lossy = |path: &Path| path.to_string_lossy().into_owned();
-    if let Some((kind, what)) = inner.split_once(':') {
+    // `${file:-x}` is a variable that is called `file`.
+    if let Some((kind, what)) = inner.split_once(':')
+        && !what.starts_with('-')
+    {
         let reference = match kind {
             "file" => Some(Reference::File(what.trim().to_owned())),
             "cmd" => Some(Reference::Command(
@@ -165,6 +186,7 @@ fn braced(inner: &str, with: &Surroundings<'_>, depth: usize) -> Result<String, 
                     .filter(|argv| !argv.is_empty())
                     .ok_or_else(unknown)?,
             )),
+            "keyring" => Some(Reference::Keyring(Entry::parse(what).ok_or_else(unknown)?)),
             "input" => return Err(Problem::Input(what.to_owned())),
             _ => None,
         };
@@ -282,7 +304,8 @@ mod tests {
             fetch: &|reference| match reference {
                 Reference::File(path) if path == "~/x" => Ok("from file".into()),
                 Reference::Command(argv) => Ok(argv.join("+")),
-                Reference::File(_) => Err("it is not there".into()),
+                Reference::Keyring(entry) if entry.service == "github" => Ok(entry.name.clone()),
+                Reference::File(_) | Reference::Keyring(_) => Err("it is not there".into()),
             },
         })
     }
@@ -306,6 +329,7 @@ mod tests {
             ("${EMPTY}", ""),
             ("${NONE:-${TOKEN}}", "t0k"),
             ("${NONE:-}", ""),
+            ("${file:-x}", "x"),
             ("${userHome}/a", "/home/u/a"),
             ("~/a", "/home/u/a"),
             ("~", "/home/u"),
@@ -316,6 +340,7 @@ mod tests {
             ("${file:~/x}", "from file"),
             ("{file:~/x}", "from file"),
             ("${cmd:pass show 'a b'}", "pass+show+a b"),
+            ("Bearer ${keyring:github/me}", "Bearer me"),
             // What looks like one and is none.
             ("$${TOKEN}", "${TOKEN}"),
             ("pa$$word$", "pa$$word$"),
@@ -341,12 +366,18 @@ mod tests {
                 "${{ secrets.X }}",
                 Problem::Unknown("${{ secrets.X }}".into()),
             ),
-            ("${keyring:x}", Problem::Unknown("${keyring}".into())),
+            ("${keyring:a/-x}", Problem::Unknown("${keyring}".into())),
+            ("${vault:x}", Problem::Unknown("${vault}".into())),
         ] {
             let problem = of(text).unwrap_err();
             assert_eq!(problem, expected, "{text}");
             assert!(!problem.fixes().is_empty());
         }
+        let none = of("${keyring:gitlab/me}").unwrap_err();
+        assert!(
+            none.to_string().contains("gitlab/me of the keyring"),
+            "{none}"
+        );
         assert!(
             of("${file:/no}")
                 .unwrap_err()

@@ -23,7 +23,7 @@ macro_rules! keys {
 pub const SERVER: &[Key] = keys! {
     "command" ["cmd"]: "text, or a list" => "what is run: a program on the `PATH` or a path; a list is the program and its arguments";
     "args" ["arguments"]: "list of text" => "its arguments";
-    "env" ["environment", "envs"]: "map" => "variables that it gets; a value is text, `{\"file\": PATH}` or `{\"cmd\": [PROGRAM, …]}`";
+    "env" ["environment", "envs"]: "map" => "variables that it gets; a value is text, `{\"file\": PATH}`, `{\"cmd\": [PROGRAM, …]}` or `{\"keyring\": \"SERVICE/NAME\"}`";
     "env_passthrough" ["env_vars", "env_keys", "pass_env"]: "list of names" => "variables of the daemon that it gets as well; besides these it sees only the likes of `PATH`, `HOME` and `LANG`";
     "env_file" []: "path, or a list" => "files with lines `NAME=value`; what `env` says wins";
     "cwd" ["workdir", "working_directory", "working_dir"]: "path" => "where it runs; relative to the folder of the file";
@@ -119,7 +119,7 @@ pub const FOREIGN: &[&str] = &[
 /// What the whole of our own files may have besides servers.
 pub const TOP: &[Key] = keys! {
     "daemon" []: "map" => "settings of the daemon: `log`, `threads`, `http` (a loopback address; the command line wins), and `headers`, which go to every `url`";
-    "policy" []: "map" => "kept for what agents may do; not used in this version";
+    "policy" []: "map" => "what agents may do; it has no effect yet, which a warning says";
 };
 
 /// Under which names servers stand in a file: the first that there is.

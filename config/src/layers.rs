@@ -108,6 +108,15 @@ impl Places {
     }
 }
 
+/// What the files of projects are sorted by: ancestors before what is in them, and in one folder the later the
+/// stronger.
+pub fn project_order(path: &Path) -> (usize, usize) {
+    let folder = workspace_of(path).unwrap_or(path);
+    let own = path.strip_prefix(folder).unwrap_or(path);
+    let rank = PROJECT.iter().position(|name| own == Path::new(name));
+    (folder.components().count(), rank.unwrap_or_default())
+}
+
 /// The folder of the project that a file belongs to.
 pub fn workspace_of(path: &Path) -> Option<&Path> {
     let folder = path.parent()?;
@@ -139,6 +148,26 @@ mod tests {
         assert_eq!(files[0], "system /etc/nexus/nexus.yaml");
         assert_eq!(files[4], "user /home/u/.nexus3/mcp.json");
         assert_eq!(files.last().unwrap(), "user /home/u/.config/nexus/mcp.json");
+    }
+
+    #[test]
+    fn the_nearest_folder_wins_and_in_it_our_own_file() {
+        let mut files = [
+            "/a/b/.mcp.json",
+            "/a/.nexus/mcp.json",
+            "/a/.nexus3/mcp.json",
+            "/a/.mcp.json",
+            "/a/.nexus/nexus.toml",
+        ];
+        files.sort_by_key(|path| project_order(Path::new(path)));
+        let expected = [
+            "/a/.mcp.json",
+            "/a/.nexus3/mcp.json",
+            "/a/.nexus/nexus.toml",
+            "/a/.nexus/mcp.json",
+            "/a/b/.mcp.json",
+        ];
+        assert_eq!(files, expected);
     }
 
     #[test]

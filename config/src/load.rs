@@ -3,7 +3,7 @@
 use crate::{
     belief,
     diagnosis::Diagnosis,
-    layers::Places,
+    layers::{Places, project_order},
     model::{Origin, Server, Setting, Settings},
     read::{Dialect, Document, read},
     source::{Layer, Source},
@@ -30,9 +30,10 @@ pub struct Request<'a> {
 pub struct Loaded {
     /// The files that were read, the strongest last.
     pub files: Vec<Arc<Source>>,
-    /// The servers, in the order of their names; also those that are left out.
+    /// The servers, in the order of their names; also those that are left out. Several may have one name: no two
+    /// of these are for the same people.
     pub servers: Vec<Server>,
-    /// Servers of an earlier layer of which a later one has another.
+    /// Servers of an earlier layer of which a later one has another for the same people.
     pub overridden: Vec<Server>,
     /// What the daemon itself is told.
     pub settings: Settings,
@@ -46,6 +47,12 @@ impl Loaded {
     /// Whether something does not work.
     pub fn has_errors(&self) -> bool {
         self.diagnoses.iter().any(Diagnosis::is_error)
+    }
+
+    /// The servers that those see who work in `folder`: one of each name.
+    pub fn seen_from<'a>(&'a self, folder: Option<&'a Path>) -> impl Iterator<Item = &'a Server> {
+        let servers = self.servers.iter();
+        servers.filter(move |server| server.scope.has(folder))
     }
 
     /// The servers that are to run.
@@ -101,8 +108,7 @@ fn projects(loaded: &mut Loaded, request: Request<'_>) {
             paths.push(path);
         }
     }
-    // Ancestors before what is in them.
-    paths.sort_by_key(|path| path.components().count());
+    paths.sort_by_key(|path| project_order(path));
     for path in paths {
         let mut content = None;
         match belief::read(&path, Layer::Project) {
@@ -186,71 +192,155 @@ impl Loaded {
         } = read(source, Dialect::default());
         self.files.push(Arc::clone(source));
         self.diagnoses.extend(diagnoses);
-        self.settings.log = settings.log.or(self.settings.log.take());
-        self.settings.threads = settings.threads.or(self.settings.threads);
-        self.settings.http = settings.http.or(self.settings.http);
-        self.global_headers(source, settings.headers);
-        for server in servers {
-            match self
-                .servers
-                .iter_mut()
-                .find(|other| other.name == server.name)
-            {
-                Some(other) => {
-                    let loser = std::mem::replace(other, server);
-                    clash(&mut self.diagnoses, other, &loser);
-                    self.overridden.push(loser);
+        match source.project() {
+            None => {
+                self.settings.log = settings.log.or(self.settings.log.take());
+                self.settings.threads = settings.threads.or(self.settings.threads);
+                self.settings.http = settings.http.or(self.settings.http);
+                for header in settings.headers {
+                    self.add_header(header);
                 }
-                None => self.servers.push(server),
+            }
+            Some(_) if settings != Settings::default() => self.diagnoses.push(
+                Diagnosis::warning(
+                    "config::unused",
+                    "\"daemon\" is passed over: the daemon is not a project's",
+                )
+                .in_file(source)
+                .fix("what the daemon is told stands in your own nexus.toml"),
+            ),
+            Some(_) => {}
+        }
+        for server in servers {
+            self.add_server(server);
+        }
+    }
+
+    /// What is sent to all servers that are reached over HTTP.
+    fn add_header(&mut self, header: (String, Setting, Origin)) {
+        let all = &mut self.settings.headers;
+        all.retain(|(name, _, _)| !name.eq_ignore_ascii_case(&header.0));
+        all.push(header);
+    }
+
+    /// It takes the place of one of the same name that is for the same people, and hides one that is for more.
+    fn add_server(&mut self, server: Server) {
+        let folder = server.scope.folder.as_deref();
+        let mut namesakes = self.servers.iter_mut().filter(|s| s.name == server.name);
+        let same = namesakes.find(|other| other.scope.folder.as_deref() == folder);
+        if let Some(other) = same {
+            self.overridden.push(std::mem::replace(other, server));
+            return;
+        }
+        if let Some(folder) = folder {
+            let namesakes = self.servers.iter_mut().filter(|s| s.name == server.name);
+            for other in namesakes.filter(|other| other.scope.reaches(Some(folder))) {
+                other.scope.except.push(folder.to_owned());
             }
         }
+        self.servers.push(server);
     }
 }
 
-impl Loaded {
-    /// What goes to all servers is not for one project to say.
-    fn global_headers(&mut self, source: &Arc<Source>, headers: Vec<(String, Setting, Origin)>) {
-        let Some((_, _, origin)) = headers.first() else {
-            return;
-        };
-        if source.layer == Layer::Project {
-            let message = "the headers of a project are not sent to all servers: passed over";
-            self.diagnoses.push(
-                Diagnosis::warning("config::unused", message)
-                    .in_file(source)
-                    .at(origin.span.clone(), "these")
-                    .fix("give each server its own \"headers\""),
-            );
-            return;
-        }
-        for header in headers {
-            let all = &mut self.settings.headers;
-            all.retain(|(name, _, _)| !name.eq_ignore_ascii_case(&header.0));
-            all.push(header);
-        }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Two projects do not know of each other: that one hides the other's server is worth a word.
-fn clash(diagnoses: &mut Vec<Diagnosis>, winner: &Server, loser: &Server) {
-    let (mine, theirs) = (&winner.origin.source, &loser.origin.source);
-    let both_projects = mine.layer == Layer::Project && theirs.layer == Layer::Project;
-    let around = theirs.path.parent().and_then(crate::layers::workspace_of);
-    let is_inside = around.is_some_and(|folder| mine.path.starts_with(folder));
-    if both_projects && !is_inside {
-        diagnoses.push(
-            Diagnosis::warning(
-                "config::clash",
-                format!(
-                    "two projects have a server {:?}: this one is used",
-                    winner.name
-                ),
+    fn of(files: &[(&str, Layer, &str)]) -> Loaded {
+        let mut loaded = Loaded::default();
+        for (path, layer, text) in files {
+            loaded.add(&Source::new(*path, *layer, *text));
+        }
+        loaded
+    }
+
+    fn seen(loaded: &Loaded, folder: &str) -> Vec<String> {
+        let servers = loaded.seen_from(Some(Path::new(folder)));
+        let line = |server: &Server| {
+            let file = server.origin.source.path.display();
+            format!(
+                "{} of {file}{}",
+                server.name,
+                if server.enabled { "" } else { ", off" }
             )
-            .in_file(mine)
-            .of_server(&winner.name)
-            .at(winner.origin.span.clone(), "this one")
-            .note(format!("the other is in {}", theirs.path.display()))
-            .fix("rename one of them"),
+        };
+        servers.map(line).collect()
+    }
+
+    #[test]
+    fn a_project_has_its_own_and_hides_what_others_have_only_in_itself() {
+        let loaded = of(&[
+            (
+                "/u/mcp.json",
+                Layer::User,
+                r#"{"servers": {"x": {"command": "u"}, "y": {"command": "u"}}}"#,
+            ),
+            (
+                "/a/.mcp.json",
+                Layer::Project,
+                r#"{"mcpServers": {"x": {"command": "a"}, "z": {"command": "a"}}}"#,
+            ),
+            (
+                "/b/.mcp.json",
+                Layer::Project,
+                r#"{"mcpServers": {"x": {"command": "b"}, "y": {"disabled": true}}}"#,
+            ),
+            (
+                "/a/.nexus/mcp.json",
+                Layer::Project,
+                r#"{"mcpServers": {"z": {"command": "a2"}}}"#,
+            ),
+            (
+                "/a/sub/.mcp.json",
+                Layer::Project,
+                r#"{"mcpServers": {"x": {"disabled": true}}}"#,
+            ),
+        ]);
+        let sorted = |folder| {
+            let mut seen = seen(&loaded, folder);
+            seen.sort();
+            seen
+        };
+        assert_eq!(
+            sorted("/elsewhere"),
+            ["x of /u/mcp.json", "y of /u/mcp.json"]
         );
+        assert_eq!(
+            sorted("/a"),
+            [
+                "x of /a/.mcp.json",
+                "y of /u/mcp.json",
+                "z of /a/.nexus/mcp.json"
+            ]
+        );
+        assert_eq!(
+            sorted("/a/sub/deep"),
+            [
+                "x of /a/sub/.mcp.json, off",
+                "y of /u/mcp.json",
+                "z of /a/.nexus/mcp.json"
+            ]
+        );
+        assert_eq!(
+            sorted("/b"),
+            ["x of /b/.mcp.json", "y of /b/.mcp.json, off"]
+        );
+        assert_eq!(loaded.overridden.len(), 1);
+    }
+
+    #[test]
+    fn a_project_does_not_tell_the_daemon_what_to_do() {
+        let loaded = of(&[
+            ("/u/nexus.toml", Layer::User, "[daemon]\nlog = \"info\"\n"),
+            (
+                "/a/.nexus/nexus.toml",
+                Layer::Project,
+                "[daemon]\nlog = \"trace\"\nthreads = 9\n",
+            ),
+        ]);
+        assert_eq!(loaded.settings.log.as_deref(), Some("info"));
+        assert_eq!(loaded.settings.threads, None);
+        assert_eq!(loaded.diagnoses.len(), 1);
+        assert_eq!(loaded.diagnoses[0].code, "config::unused");
     }
 }

@@ -228,13 +228,26 @@ pub fn looks_secret(value: &str) -> bool {
         .any(is_random)
 }
 
+/// Whether what stands between brackets as a name is rather what the name was meant to stand for. The names of
+/// variables have no small letters, as a rule.
+pub fn is_no_name(name: &str) -> bool {
+    name.contains(|c: char| c.is_ascii_lowercase()) && looks_secret(name)
+}
+
+/// Whether a value only says where a secret is. What a program is asked may be one itself.
+pub fn is_reference(value: &str) -> bool {
+    let inner = value.strip_prefix("${").and_then(|v| v.strip_suffix('}'));
+    inner.is_some_and(|inner| {
+        !inner.contains(":-")
+            && !inner.contains(['$', '{'])
+            && !inner.starts_with("cmd:")
+            && (inner.contains(':') || !is_no_name(inner))
+    })
+}
+
 fn is_harmless(value: &str) -> bool {
-    let is_reference = value.starts_with("${")
-        && value.ends_with('}')
-        && !value.contains(":-")
-        && value.matches('$').count() == 1;
     let is_number = value.len() <= 5 && value.parse::<f64>().is_ok();
-    is_reference
+    is_reference(value)
         || is_number
         || value.len() <= 1
         || matches!(
@@ -263,6 +276,7 @@ mod tests {
             format!(r#"{{"url": "https://x.example/mcp?key={CANARY}"}}"#),
             format!(r#"{{"url": "https://u:{CANARY}@x.example/mcp"}}"#),
             format!(r#"{{"args": ["--password", "hunter2"], "x": "{CANARY}"}}"#),
+            format!(r#"{{"env": {{"A": "${{{CANARY}}}"}}}}"#),
         ] {
             let masked = mask(&text);
             assert!(

@@ -1,6 +1,6 @@
 //! The one model: what a server is, however it was written. Nothing is filled in yet. Pure.
 
-use crate::{node::Span, source::Source};
+use crate::{node::Span, scope::Scope, source::Source};
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 macro_rules! words {
@@ -28,6 +28,8 @@ pub struct Server {
     pub title: Option<String>,
     /// Where it stands.
     pub origin: Origin,
+    /// Who sees it.
+    pub scope: Scope,
     /// `false`: left out.
     pub enabled: bool,
     /// How it is reached. Nothing, where all that is said is that it is left out.
@@ -56,6 +58,31 @@ pub struct Server {
     pub fail_if_no_tools: bool,
     /// Which of its tools there are.
     pub tools: ToolFilter,
+}
+
+impl Server {
+    /// Whether somebody has to be asked for what it is given: a program, or a keyring.
+    pub fn has_to_ask(&self) -> bool {
+        let asks = |text: &Text| text.raw.contains("${cmd:") || text.raw.contains("${keyring:");
+        let has_to = |setting: &Setting| match setting {
+            Setting::Text(text) | Setting::File(text) => asks(text),
+            Setting::Command(_) | Setting::Keyring(_) => true,
+        };
+        let any = |settings: &[(String, Setting)]| settings.iter().any(|(_, one)| has_to(one));
+        match &self.transport {
+            Some(Transport::Stdio(stdio)) => {
+                let texts = stdio.args.iter().chain(&stdio.env_files).chain(&stdio.cwd);
+                asks(&stdio.command) || texts.into_iter().any(asks) || any(&stdio.env)
+            }
+            Some(Transport::Http(http)) => {
+                asks(&http.url)
+                    || http.proxy.as_ref().is_some_and(asks)
+                    || http.bearer_token.as_ref().is_some_and(has_to)
+                    || any(&http.headers)
+            }
+            None => false,
+        }
+    }
 }
 
 /// Where a server stands.
@@ -183,6 +210,20 @@ pub enum Setting {
     File(Text),
     /// What a program says.
     Command(Vec<Text>),
+    /// What the system's keyring has.
+    Keyring(Text),
+}
+
+impl Setting {
+    /// Whether it says where a secret is, and not what it is.
+    pub fn is_reference(&self) -> bool {
+        match self {
+            Self::Text(text) => ["file:", "cmd:", "keyring:"]
+                .iter()
+                .any(|kind| text.raw.contains(kind)),
+            Self::File(_) | Self::Command(_) | Self::Keyring(_) => true,
+        }
+    }
 }
 
 /// Not what it says: that may be a secret.

@@ -77,6 +77,7 @@ impl Reader<'_> {
             return;
         };
         self.own_keys(entries);
+        self.policy(entries);
         let settings = tree.get("daemon");
         if let Some(settings) = settings {
             self.settings(settings);
@@ -104,15 +105,27 @@ impl Reader<'_> {
         };
         for entry in entries {
             let span = entry.key_span.clone();
-            if entry.key == "policy" {
-                let message = "\"policy\" is not used in this version";
-                self.tell(Diagnosis::warning("config::unused", message).at(span, "passed over"));
-            } else if !names().any(|name| name == entry.key) && !keys::is_foreign(&entry.key) {
+            if !names().any(|name| name == entry.key) && !keys::is_foreign(&entry.key) {
                 let near = nearest(&entry.key, names());
                 let text = near.map_or(String::new(), |near| format!("did you mean {near:?}?"));
                 let message = format!("unknown key {:?}", entry.key);
                 self.tell(Diagnosis::warning("config::unknown-key", message).at(span, text));
             }
+        }
+    }
+
+    /// Whoever has written rules is not to believe that they are kept.
+    fn policy(&mut self, entries: &[Entry]) {
+        let policy = entries.iter().find(|entry| entry.key == "policy");
+        if let Some(entry) = policy.filter(|_| !self.dialect.lenient) {
+            let message =
+                "\"policy\" has no effect yet: every agent may call every tool that it sees";
+            self.tell(
+                Diagnosis::warning("config::no-effect", message)
+                    .at(entry.key_span.clone(), "neither checked nor kept to")
+                    .note("a later version of Nexus will keep to it")
+                    .fix("until then, leave tools out with \"exclude_tools\" or \"include_tools\""),
+            );
         }
     }
 

@@ -230,8 +230,8 @@ const LAST_WORDS: &[(&[&str], &str, &str)] = &[
     ),
 ];
 
-/// The process ended.
-pub fn ended(exit: &str, stderr: &[String], server: &str) -> Remedy {
+/// The process ended. The command is as it may be shown.
+pub fn ended(exit: &str, stderr: &[String], command: &str, server: &str) -> Remedy {
     let mut remedy = Remedy::default();
     for (words, cause, fix) in LAST_WORDS {
         let said = |word: &&str| stderr.iter().any(|line| line.contains(*word));
@@ -260,28 +260,31 @@ pub fn ended(exit: &str, stderr: &[String], server: &str) -> Remedy {
     if let Some(cause) = by_exit {
         remedy = remedy.cause(cause);
     }
-    remedy.fix(format!("`nexusctl logs {server}` shows all that it wrote"))
+    remedy
+        .fix(format!("`nexusctl logs {server}` shows all that it wrote"))
+        .fix(format!("try it by hand: {command}"))
 }
 
 /// It lives, but does not answer as an MCP server does.
 pub fn no_handshake(command: &str, limit: Duration, stderr: &[String], server: &str) -> Remedy {
     let mut remedy = Remedy::default();
+    let program = command.split(' ').next().unwrap_or_default();
     let downloads = ["npx", "uvx", "docker", "bunx"]
         .iter()
-        .any(|runner| command.ends_with(runner));
+        .any(|runner| program.ends_with(runner));
     remedy = if downloads {
         remedy.cause("its package is being downloaded, which takes long the first time")
     } else {
         remedy.cause("it takes long to start (it loads a model, or waits for a database)")
     };
     remedy = remedy.cause("it is not an MCP server that talks over stdin and stdout, or waits for something to be typed");
-    if let Some(cause) = ended("", stderr, server).causes.first() {
+    if let Some(cause) = ended("", stderr, command, server).causes.first() {
         remedy = remedy.cause(cause.clone());
     }
     let more = (limit.as_secs() * 2).max(60);
     remedy
         .fix(format!("give it more time: \"start_timeout\": {more}"))
-        .fix(format!("try it by hand: run its command, and type {HELLO}"))
+        .fix(format!("try it by hand: run {command}, and type {HELLO}"))
         .fix(format!("`nexusctl logs {server}` shows all that it wrote"))
 }
 
@@ -338,12 +341,13 @@ mod tests {
         let refused = ended(
             "exit code 1",
             &lines("Error: connect ECONNREFUSED 127.0.0.1:5432"),
+            "npx pg-server",
             "pg",
         );
         assert!(refused.causes[0].contains("does not answer"));
-        assert!(refused.fixes.last().unwrap().contains("nexusctl logs pg"));
-        assert!(ended("signal 9 (SIGKILL)", &[], "x").causes[0].contains("killed"));
-        assert_eq!(ended("exit code 1", &[], "x").causes, [""; 0]);
+        assert!(refused.fixes[1].contains("nexusctl logs pg"));
+        assert!(ended("signal 9 (SIGKILL)", &[], "x", "x").causes[0].contains("killed"));
+        assert_eq!(ended("exit code 1", &[], "x", "x").causes, [""; 0]);
     }
 
     #[test]
@@ -354,7 +358,7 @@ mod tests {
 
     #[test]
     fn silence_has_its_reasons() {
-        let remedy = no_handshake("/usr/bin/npx", Duration::from_secs(60), &[], "x");
+        let remedy = no_handshake("/usr/bin/npx -y x", Duration::from_secs(60), &[], "x");
         assert!(remedy.causes[0].contains("downloaded"));
         assert!(remedy.fixes[0].contains("120") && remedy.fixes[1].contains("initialize"));
     }

@@ -9,17 +9,19 @@ use crate::{
     endpoint::Secret,
     env_file,
     expand::{Problem, Reference, Surroundings, expand, is_bare_variable},
-    layers::{Places, workspace_of},
+    keyring::Entry,
+    layers::Places,
     mask,
     model::{Server, Setting, Settings, Stdio, Text, Transport},
-    secret::{self, How},
-    source::{Layer, Source},
+    secret::{self, How, Starter},
+    source::Source,
 };
 use std::{
     collections::BTreeMap,
     env,
     path::{Path, PathBuf},
     sync::Arc,
+    thread,
 };
 
 /// How a server is reached, with nothing left to be filled in.
@@ -47,8 +49,39 @@ impl std::fmt::Debug for Resolved {
     }
 }
 
+/// How many servers are asked for at once. A keyring that is locked lets each of them wait.
+const AT_ONCE: usize = 16;
+
+/// All of them, in their order. Those for which somebody has to be asked do not wait for each other.
+pub fn resolve_all(
+    servers: &[Server],
+    places: &Places,
+    starter: &(dyn Starter + Sync),
+) -> Vec<(Option<Resolved>, Vec<Diagnosis>)> {
+    let fetch = |server| resolve(server, places, How::Fetch(starter));
+    let mut all = Vec::with_capacity(servers.len());
+    for some in servers.chunks(AT_ONCE) {
+        thread::scope(|scope| {
+            let started: Vec<_> = some
+                .iter()
+                .map(|server| server.has_to_ask().then(|| scope.spawn(|| fetch(server))))
+                .collect();
+            for (server, started) in some.iter().zip(started) {
+                // A thread that failed is no reason to fail: it is tried here.
+                let asked = started.and_then(|thread| thread.join().ok());
+                all.push(asked.unwrap_or_else(|| fetch(server)));
+            }
+        });
+    }
+    all
+}
+
 /// Fills in everything, or says all that is missing.
-pub fn resolve(server: &Server, places: &Places, how: How) -> (Option<Resolved>, Vec<Diagnosis>) {
+pub fn resolve(
+    server: &Server,
+    places: &Places,
+    how: How<'_>,
+) -> (Option<Resolved>, Vec<Diagnosis>) {
     let source = &server.origin.source;
     let (resolved, diagnoses) =
         fill(
@@ -70,7 +103,7 @@ pub fn resolve(server: &Server, places: &Places, how: How) -> (Option<Resolved>,
 pub fn headers(
     settings: &Settings,
     places: &Places,
-    how: How,
+    how: How<'_>,
 ) -> (Vec<(String, Secret)>, Vec<Diagnosis>) {
     let (mut headers, mut diagnoses) = (Vec::new(), Vec::new());
     for (name, setting, origin) in &settings.headers {
@@ -90,7 +123,7 @@ fn fill<T>(
     source: &Arc<Source>,
     server: Option<&str>,
     places: &Places,
-    how: How,
+    how: How<'_>,
     work: impl FnOnce(&mut Filling<'_>) -> T,
 ) -> (T, Vec<Diagnosis>) {
     let path = std::path::absolute(&source.path).unwrap_or_else(|_| source.path.clone());
@@ -100,9 +133,7 @@ fn fill<T>(
     let surroundings = Surroundings {
         variable: &|name| env::var_os(name).map(|value| value.to_string_lossy().into_owned()),
         home,
-        workspace: (source.layer == Layer::Project)
-            .then(|| workspace_of(&path))
-            .flatten(),
+        workspace: source.project(),
         fetch: &fetch,
     };
     let mut filling = Filling {
@@ -143,10 +174,14 @@ impl Filling<'_> {
             let value = self.setting(name, setting, true);
             env.insert(name.clone(), value);
         }
-        let cwd = stdio.cwd.as_ref().map(|cwd| {
-            let cwd = self.folder.join(self.text(cwd, "cwd", true));
-            std::path::absolute(&cwd).unwrap_or(cwd)
-        });
+        let cwd = match &stdio.cwd {
+            Some(cwd) => {
+                let cwd = self.folder.join(self.text(cwd, "cwd", true));
+                Some(std::path::absolute(&cwd).unwrap_or(cwd))
+            }
+            // As if somebody who works in the project had started it.
+            None => self.with.workspace.map(Path::to_owned),
+        };
         Resolved::Stdio {
             command: self.text(&stdio.command, "command", true),
             args: stdio
@@ -187,6 +222,19 @@ impl Filling<'_> {
             Setting::File(path) => {
                 let raw = self.text(path, name, true);
                 self.fetch(Reference::File(raw), path, name)
+            }
+            Setting::Keyring(entry) => {
+                let raw = self.text(entry, name, false);
+                match Entry::parse(&raw) {
+                    Some(found) => self.fetch(Reference::Keyring(found), entry, name),
+                    None => {
+                        self.tell(
+                            Diagnosis::error("config::secret", "this is no entry of a keyring")
+                                .at(entry.span.clone(), "expected SERVICE/NAME"),
+                        );
+                        String::new()
+                    }
+                }
             }
             Setting::Command(argv) => {
                 let words = argv

@@ -1,12 +1,17 @@
-//! Fetches what is only referred to: the content of a file, what a program says. Never by a shell, and never
-//! for longer than a moment. No error has anything of the secret in it.
+//! Fetches what is only referred to: the content of a file, what a program says, what a keyring has. Never by a
+//! shell, and never for longer than a moment. No error has anything of the secret in it.
 
+#[cfg(windows)]
+mod windows;
+
+#[cfg(not(windows))]
+use crate::keyring::Entry;
 use crate::{belief, expand::Reference};
 use std::{
-    fs,
-    io::Read as _,
+    fmt,
+    io::{self, Read as _},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     sync::mpsc,
     thread,
     time::Duration,
@@ -19,18 +24,38 @@ const MAX_SECRET: u64 = 64 * 1024;
 pub const PATIENCE: Duration = Duration::from_secs(15);
 
 /// How a reference is looked into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
-    /// For what it says.
-    Fetch,
+#[derive(Clone, Copy)]
+pub enum How<'a> {
+    /// For what it says: programs are started by this.
+    Fetch(&'a dyn Starter),
     /// Only whether it could: nothing is run.
     Look,
+}
+
+/// Starts programs. A process that reaps whatever ends has to know of those that somebody waits for.
+pub trait Starter {
+    /// Starts one.
+    fn start(&self, command: &mut Command) -> io::Result<Child>;
+    /// Somebody has waited for it.
+    fn has_ended(&self, child: &Child);
+}
+
+/// Starts programs, and has nothing to remember.
+#[derive(Debug, Clone, Copy)]
+pub struct Plainly;
+
+impl Starter for Plainly {
+    fn start(&self, command: &mut Command) -> io::Result<Child> {
+        command.spawn()
+    }
+
+    fn has_ended(&self, _child: &Child) {}
 }
 
 /// What a reference refers to. Paths are relative to `folder`, and `~` is `home`.
 pub fn fetch(
     reference: &Reference,
-    how: How,
+    how: How<'_>,
     folder: &Path,
     home: Option<&Path>,
 ) -> Result<String, String> {
@@ -43,33 +68,66 @@ pub fn fetch(
             let Some((program, args)) = argv.split_first() else {
                 return Err("it names no program".to_owned());
             };
-            if how == How::Look {
+            let How::Fetch(starter) = how else {
                 return Ok(String::new());
-            }
-            run(
-                &place_program(program, folder, home),
-                args,
-                folder,
-                PATIENCE,
-            )
-            .map(|text| trim(&text))
+            };
+            let program = place_program(program, folder, home);
+            let said = run(starter, &program, args, folder, PATIENCE);
+            said.map(|text| trim(&text)).map_err(|why| why.to_string())
         }
+        Reference::Keyring(entry) => match how {
+            How::Look => Ok(String::new()),
+            #[cfg(not(windows))]
+            How::Fetch(starter) => of_keyring(entry, starter),
+            #[cfg(windows)]
+            How::Fetch(_) => windows::of_keyring(entry),
+        },
+    }
+}
+
+/// Why a program has told nothing.
+enum Silence {
+    NotThere,
+    Failed(ExitStatus),
+    Other(String),
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotThere => f.write_str("the program is not there"),
+            Self::Failed(status) => write!(f, "it failed ({status})"),
+            Self::Other(why) => f.write_str(why),
+        }
+    }
+}
+
+/// What the keyring has for an entry.
+#[cfg(not(windows))]
+fn of_keyring(entry: &Entry, starter: &dyn Starter) -> Result<String, String> {
+    let argv = entry.lookup().unwrap_or_default();
+    let Some((program, args)) = argv.split_first() else {
+        return Err("this system has none".to_owned());
+    };
+    match run(starter, Path::new(program), args, Path::new("/"), PATIENCE) {
+        Ok(text) => Ok(trim(&text)),
+        Err(Silence::NotThere) if program == "secret-tool" => Err(
+            "the program secret-tool is not there (it comes with libsecret-tools, or libsecret)"
+                .to_owned(),
+        ),
+        Err(Silence::Failed(_)) => Err("it is not there, or the keyring is locked".to_owned()),
+        Err(why) => Err(why.to_string()),
     }
 }
 
 /// Reads a file of ours: nobody else may be able to write it.
 pub fn read_text(path: &Path) -> Result<String, String> {
-    let say = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "you may not read it".to_owned(),
+    let say = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "you may not read it".to_owned(),
         _ => error.to_string(),
     };
-    let meta = fs::metadata(path).map_err(say)?;
-    if !meta.is_file() {
-        return Err("it is not a file".to_owned());
-    }
-    let file = fs::File::open(path).map_err(say)?;
-    let meta = file.metadata().map_err(say)?;
+    let (file, meta) = belief::open(path).map_err(say)?;
     belief::check(path, &meta)
         .map_err(|doubt| format!("{} {}", doubt.path.display(), doubt.problem))?;
     let mut bytes = Vec::new();
@@ -99,11 +157,12 @@ fn place_program(program: &str, folder: &Path, home: Option<&Path>) -> PathBuf {
 }
 
 fn run(
+    starter: &dyn Starter,
     program: &Path,
     args: &[String],
     folder: &Path,
     patience: Duration,
-) -> Result<String, String> {
+) -> Result<String, Silence> {
     let mut command = Command::new(program);
     command
         .args(args)
@@ -115,17 +174,19 @@ fn run(
     }
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let mut child = command.spawn().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => "the program is not there".to_owned(),
-        _ => error.to_string(),
-    })?;
-    let Some(stdout) = child.stdout.take() else {
-        return Err("it cannot be heard".to_owned());
-    };
+    let mut child = starter
+        .start(&mut command)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Silence::NotThere,
+            _ => Silence::Other(error.to_string()),
+        })?;
+    let other = |why: &str| Err(Silence::Other(why.to_owned()));
+    let stdout = child.stdout.take();
     let (tell, told) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
-        let read = stdout.take(MAX_SECRET + 1).read_to_end(&mut bytes);
+        let stdout = stdout.ok_or(io::ErrorKind::BrokenPipe.into());
+        let read = stdout.and_then(|out| out.take(MAX_SECRET + 1).read_to_end(&mut bytes));
         // Whoever waited has gone, if this fails.
         let _ = tell.send(read.map(|_| bytes));
     });
@@ -138,29 +199,30 @@ fn run(
             Duration::ZERO
         },
     );
+    starter.has_ended(&child);
     let bytes = match heard {
         Ok(Ok(bytes)) => bytes,
-        Ok(Err(error)) => return Err(error.to_string()),
+        Ok(Err(error)) => return other(&error.to_string()),
         Err(_) => {
-            return Err(format!(
+            return other(&format!(
                 "it took longer than {} seconds",
                 patience.as_secs()
             ));
         }
     };
+    if bytes.len() as u64 > MAX_SECRET {
+        return other("it says too much");
+    }
     match status {
         Some(status) if status.success() => {}
-        Some(status) => return Err(format!("it failed ({status})")),
-        None => return Err("it did not end".to_owned()),
+        Some(status) => return Err(Silence::Failed(status)),
+        None => return other("it did not end"),
     }
-    if bytes.len() as u64 > MAX_SECRET {
-        return Err("it says too much".to_owned());
-    }
-    String::from_utf8(bytes).map_err(|_| "what it says is not text".to_owned())
+    String::from_utf8(bytes).or_else(|_| other("what it says is not text"))
 }
 
 /// Waits that long, and then ends it and all that it has started.
-fn wait(child: &mut Child, patience: Duration) -> Option<std::process::ExitStatus> {
+fn wait(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
     const STEP: Duration = Duration::from_millis(10);
     let mut left = patience;
     loop {
@@ -192,9 +254,10 @@ fn trim(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn of(reference: Reference) -> Result<String, String> {
-        fetch(&reference, How::Fetch, Path::new("/"), None)
+        fetch(&reference, How::Fetch(&Plainly), Path::new("/"), None)
     }
 
     fn command(words: &[&str]) -> Reference {
@@ -221,12 +284,13 @@ mod tests {
     fn one_that_takes_too_long_is_ended_with_its_children() {
         let args = ["-c".to_owned(), "sleep 1000 & sleep 1000".to_owned()];
         let error = run(
+            &Plainly,
             Path::new("sh"),
             &args,
             Path::new("/"),
             Duration::from_millis(100),
         );
-        assert!(error.unwrap_err().contains("longer than"));
+        assert!(error.unwrap_err().to_string().contains("longer than"));
     }
 
     #[test]
@@ -234,7 +298,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("s"), "a b\r\n").unwrap();
         let reference = Reference::File("~/s".into());
-        let secret = fetch(&reference, How::Fetch, Path::new("/"), Some(dir.path()));
+        let secret = fetch(
+            &reference,
+            How::Fetch(&Plainly),
+            Path::new("/"),
+            Some(dir.path()),
+        );
         assert_eq!(secret, Ok("a b".into()));
         assert_eq!(
             of(Reference::File("/no/such".into())),

@@ -2,7 +2,7 @@
 
 use crate::{
     mask,
-    model::{Health, HttpKind, Server, Setting, Text, Tls, TlsVersion, Transport},
+    model::{Health, HttpKind, Server, Setting, Stdio, Text, Tls, TlsVersion, Transport},
 };
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -128,6 +128,28 @@ pub fn args(args: &[Text]) -> Vec<String> {
     shown
 }
 
+/// A program and its arguments as one line for a shell, those that may be secrets hidden.
+pub fn command_line(stdio: &Stdio) -> String {
+    let mut words = vec![stdio.command.raw.clone()];
+    words.extend(args(&stdio.args));
+    // What is to be filled in is shown as it was written.
+    let quoted = |word: &String| match word.contains("${") || word == HIDDEN {
+        true => word.clone(),
+        false => shlex::try_quote(word).map_or_else(|_| word.clone(), Into::into),
+    };
+    let words: Vec<String> = words.iter().map(quoted).collect();
+    words.join(" ")
+}
+
+/// What a server is, in one line without secrets.
+pub fn summary(server: &Server) -> String {
+    match &server.transport {
+        Some(Transport::Stdio(stdio)) => command_line(stdio),
+        Some(Transport::Http(http)) => url(&http.url.raw),
+        None => "disabled".to_owned(),
+    }
+}
+
 /// An address, without user, password and query.
 pub fn url(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
@@ -162,10 +184,11 @@ fn settings(settings: &[(String, Setting)]) -> Value {
 pub fn setting(setting: &Setting) -> Value {
     match setting {
         // What only refers to a secret is none.
-        Setting::Text(text) if is_reference(&text.raw) => json!(text.raw),
+        Setting::Text(text) if mask::is_reference(&text.raw) => json!(text.raw),
         Setting::Text(_) => json!(HIDDEN),
         Setting::File(path) => json!({ "file": path.raw }),
         Setting::Command(argv) => json!({ "cmd": args(argv) }),
+        Setting::Keyring(entry) => json!({ "keyring": entry.raw }),
     }
 }
 
@@ -184,15 +207,6 @@ fn tls(tls: &Tls) -> Value {
         map.insert("verify".to_owned(), json!(false));
     }
     Value::Object(map)
-}
-
-fn is_reference(text: &str) -> bool {
-    let inner = text
-        .strip_prefix("${")
-        .and_then(|rest| rest.strip_suffix('}'));
-    inner.is_some_and(|inner| {
-        !inner.contains(":-") && !inner.contains('{') && !inner.starts_with("cmd:")
-    })
 }
 
 fn seconds(time: Duration) -> f64 {

@@ -1,6 +1,6 @@
 //! The text of a file, and where it came from. Pure.
 
-use crate::{diagnosis::Diagnosis, node::Span};
+use crate::{diagnosis::Diagnosis, layers::workspace_of, node::Span};
 use std::{
     fmt,
     path::{Path, PathBuf},
@@ -9,6 +9,9 @@ use std::{
 
 /// No configuration is larger. What is, is something else.
 pub const MAX_SIZE: usize = 4 * 1024 * 1024;
+
+/// No file of another program is larger: some keep their history beside their servers.
+pub const MAX_FOREIGN: usize = 64 * 1024 * 1024;
 
 /// Which of the files wins: a later layer over an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -110,15 +113,15 @@ impl Source {
 
     /// A file of which the content is known: UTF-8 or UTF-16, with or without a mark of that.
     pub fn of_bytes(path: &Path, layer: Layer, bytes: &[u8]) -> Result<Arc<Self>, Box<Diagnosis>> {
-        let empty = || Self::new(path, layer, "");
         if bytes.len() > MAX_SIZE {
+            let empty = Self::new(path, layer, "");
             let megabytes = bytes.len() / (1024 * 1024);
             return Err(Box::new(
                 Diagnosis::error(
                     "config::too-large",
                     format!("the file is too large for a configuration ({megabytes} MiB)"),
                 )
-                .in_file(&empty())
+                .in_file(&empty)
                 .note(format!(
                     "no configuration may have more than {} MiB",
                     MAX_SIZE / (1024 * 1024)
@@ -126,6 +129,15 @@ impl Source {
                 .fix("is it the right file?"),
             ));
         }
+        Self::of_foreign(path, layer, bytes)
+    }
+
+    /// The same for the file of another program, which may be larger.
+    pub fn of_foreign(
+        path: &Path,
+        layer: Layer,
+        bytes: &[u8],
+    ) -> Result<Arc<Self>, Box<Diagnosis>> {
         match decode(bytes) {
             Ok(text) => Ok(Self::new(path, layer, text)),
             Err(valid) => {
@@ -136,11 +148,17 @@ impl Source {
                         "config::not-text",
                         format!("the file is not text: line {line} is not UTF-8"),
                     )
-                    .in_file(&empty())
+                    .in_file(&Self::new(path, layer, ""))
                     .fix("save it as UTF-8"),
                 ))
             }
         }
+    }
+
+    /// The folder of the project that it belongs to.
+    pub fn project(&self) -> Option<&Path> {
+        let is_of_project = self.layer == Layer::Project;
+        is_of_project.then(|| workspace_of(&self.path)).flatten()
     }
 
     /// The line and the column, both from one, of a place in it.

@@ -74,9 +74,11 @@ fn create_private_folder(folder: &Path) -> io::Result<()> {
 /// Puts a new file in the place of another, all of it or nothing. A link stays one.
 pub fn replace(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     use io::Write as _;
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let path = behind_links(path);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let fresh = path.with_file_name(format!(".{name}.{}.new", std::process::id()));
+    // Of a process of the same number that was killed while it wrote.
+    let _ = fs::remove_file(&fresh);
     let mut options = fs::OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -90,7 +92,23 @@ pub fn replace(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     if done.is_err() {
         let _ = fs::remove_file(&fresh);
     }
+    // So that it is there also if the power fails now. Where folders cannot be opened, nothing is lost by that.
+    #[cfg(unix)]
+    if let Some(folder) = path.parent().and_then(|folder| fs::File::open(folder).ok()) {
+        let _ = folder.sync_all();
+    }
     done
+}
+
+/// Where a file really is. A link may lead to one that is not there yet.
+fn behind_links(path: &Path) -> PathBuf {
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    match fs::read_link(path) {
+        Ok(target) => path.parent().unwrap_or(Path::new("")).join(target),
+        Err(_) => path.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -111,6 +129,21 @@ mod tests {
         assert_eq!(trust.verdict(file, b"a"), Verdict::Trusted);
         assert_eq!(trust.verdict(file, b"b"), Verdict::Changed);
         assert_eq!(fs::read_dir(store.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_one_also_if_it_leads_nowhere_yet() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("mcp.json");
+        fs::create_dir(dir.path().join("dotfiles")).unwrap();
+        std::os::unix::fs::symlink("dotfiles/mcp.json", &link).unwrap();
+        for text in ["one", "two"] {
+            replace(&link, text.as_bytes(), 0o600).unwrap();
+            assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+            let real = dir.path().join("dotfiles/mcp.json");
+            assert_eq!(fs::read_to_string(real).unwrap(), text);
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::{
     layers::workspace_of,
-    model::{HttpKind, Server, Setting, Start, Text, Tls, TlsVersion, Transport},
+    model::{Http, HttpKind, Server, Setting, Start, Text, Tls, TlsVersion, Transport},
 };
 use serde_json::{Map, Value, json};
 use std::{path::Path, time::Duration};
@@ -112,6 +112,7 @@ fn setting(setting: &Setting) -> Value {
         Setting::Text(text) => json!(text.raw),
         Setting::File(path) => json!({ "file": path.raw }),
         Setting::Command(argv) => json!({ "cmd": raw(argv) }),
+        Setting::Keyring(entry) => json!({ "keyring": entry.raw }),
     }
 }
 
@@ -141,13 +142,22 @@ fn seconds(time: Duration) -> Value {
     }
 }
 
-/// Whether two servers are the same program, or the same address.
+/// Whether two servers are the same program, or the same address, with the same name or the same secrets: one
+/// program with two tokens is two servers.
 pub fn is_same(one: &Server, other: &Server) -> bool {
+    let namesakes = one.name == other.name;
+    let shown = |http: &Http| {
+        let token = http.bearer_token.as_ref().map(setting);
+        (settings(&http.headers), token)
+    };
     match (&one.transport, &other.transport) {
         (Some(Transport::Stdio(one)), Some(Transport::Stdio(other))) => {
             (&one.command.raw, raw(&one.args)) == (&other.command.raw, raw(&other.args))
+                && (namesakes || settings(&one.env) == settings(&other.env))
         }
-        (Some(Transport::Http(one)), Some(Transport::Http(other))) => one.url.raw == other.url.raw,
+        (Some(Transport::Http(one)), Some(Transport::Http(other))) => {
+            one.url.raw == other.url.raw && (namesakes || shown(one) == shown(other))
+        }
         _ => false,
     }
 }
@@ -183,6 +193,14 @@ mod tests {
             .collect();
         let again = read(&json!({ "mcpServers": entries }).to_string());
         assert_eq!(again.len(), 3);
+        assert!(!is_same(&servers[0], &servers[1]));
+        let mut work = servers[0].clone();
+        work.name = "work".to_owned();
+        assert!(is_same(&servers[0], &work));
+        if let Some(Transport::Stdio(stdio)) = &mut work.transport {
+            stdio.env.clear();
+        }
+        assert!(!is_same(&servers[0], &work));
         for (one, other) in servers.iter().zip(&again) {
             assert!(is_same(one, other));
             assert_eq!(entry(one), entry(other));

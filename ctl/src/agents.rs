@@ -6,12 +6,14 @@ pub(crate) mod record;
 use edit::Shape;
 use nexus_config::{
     Format, Layer, Server, Source,
+    belief::read_within,
     node::Node,
     read::{Dialect, Document, read_tree},
+    source::MAX_FOREIGN,
     syntax,
 };
 use std::{
-    env, fs,
+    env,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -73,6 +75,7 @@ pub(crate) const ALL: &[Agent] = agents! {
     "factory" "Factory" ["mcpServers"], Plain: "~/.factory/mcp.json";
     "trae" "Trae" ["mcpServers"], Plain: "<cfg>/Trae/User/mcp.json";
     "junie" "Junie" ["mcpServers"], Plain: "~/.junie/mcp/mcp.json";
+    "home-manager" "home-manager" ["mcpServers"], Plain: "~/.config/mcp/mcp.json";
     "vibe" "Mistral Vibe" ["mcp_servers"], Named: "~/.vibe/config.toml";
 };
 
@@ -132,7 +135,9 @@ impl Agent {
         if !path.is_file() {
             return Ok(None);
         }
-        Ok(Some(self.read_bytes(path, &fs::read(path)?)))
+        Ok(Some(
+            self.read_bytes(path, &read_within(path, MAX_FOREIGN)?),
+        ))
     }
 
     fn read_bytes(&self, path: &Path, bytes: &[u8]) -> Found {
@@ -145,7 +150,7 @@ impl Agent {
             diagnoses: vec![diagnosis],
             ..Document::default()
         };
-        let source = match Source::of_bytes(path, Layer::User, bytes) {
+        let source = match Source::of_foreign(path, Layer::User, bytes) {
             Ok(source) => source,
             Err(diagnosis) => {
                 return Found {

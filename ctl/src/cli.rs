@@ -14,7 +14,7 @@ pub(crate) use offers::{
     Asking, Complete, Completing, Prompt, Prompts, Read, Resources, SetLogLevel, Subscribe,
 };
 pub(crate) use service::Service;
-use std::{path::PathBuf, time::Duration};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 /// See, call and steer the MCP servers that nexusd runs.
 #[derive(Debug, Parser)]
@@ -43,6 +43,37 @@ pub(crate) struct Cli {
     pub(crate) json: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// `nexusctl mcp` alone.
+#[derive(Debug, Parser)]
+#[command(name = "nexusctl")]
+struct Bridge {
+    #[command(flatten)]
+    global: Global,
+    #[command(flatten)]
+    args: Mcp,
+}
+
+impl Cli {
+    /// What was typed; whoever typed something wrong is told, and that is the end.
+    ///
+    /// There may be dozens of bridges: they are read by themselves, because building all commands touches half
+    /// of the program, and what is touched is in memory.
+    pub(crate) fn read() -> Self {
+        let mut typed: Vec<OsString> = std::env::args_os().collect();
+        if typed.get(1).is_some_and(|word| word == "mcp") {
+            typed.remove(1);
+            if let Ok(Bridge { global, args }) = Bridge::try_parse_from(typed) {
+                return Self {
+                    global,
+                    json: false,
+                    command: Command::Mcp(args),
+                };
+            }
+        }
+        Self::parse()
+    }
 }
 
 #[derive(Debug, Args)]
@@ -103,9 +134,14 @@ Examples:
     Tools(Tools),
     /// Find tools by words
     #[command(after_help = "\
+Names, titles, descriptions, parameters and servers are looked at; a tool of exactly that name comes first.
+Other forms of a word fit too, the last word may be unfinished, and a long word misspelt. The score is 1 for
+an exact name, else less.
+
 Examples:
   nexusctl search read file
-  nexusctl search -n 3 weather")]
+  nexusctl search -n 3 weather
+  nexusctl search --json create issue | jq -r '.[0].name'")]
     Search(Search),
     /// Call a tool
     #[command(
@@ -217,9 +253,13 @@ An agent that has this as its one MCP server has all servers of the pool:
 
 Tools are called server__tool. With one --server they have their own names.
 
+Many tools fill a model's context. With --tools search it sees only two: `search` finds tools by words, with
+their schemas, and `execute` calls them.
+
 Examples:
   nexusctl mcp
   nexusctl mcp --server github
+  nexusctl mcp --tools search
   echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}' | nexusctl mcp")]
     Mcp(Mcp),
     /// Show how to reach the pool over HTTP: the address, the token, and what to write for an agent
@@ -343,7 +383,7 @@ pub(crate) struct Search {
     #[arg(required = true)]
     pub(crate) words: Vec<String>,
     /// How many tools at the most
-    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 10)]
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) limit: u32,
     #[command(flatten)]
     pub(crate) json: Json,
@@ -357,9 +397,24 @@ pub(crate) struct Mcp {
     /// The folder that the agent works in, if not the current one
     #[arg(long, value_name = "FOLDER")]
     pub(crate) project: Option<PathBuf>,
+    /// How the agent gets at tools
+    #[arg(long, value_enum, value_name = "MODE", default_value_t)]
+    pub(crate) tools: ToolsMode,
     /// Do not start a daemon if none runs
     #[arg(long)]
     pub(crate) no_start: bool,
+}
+
+/// How an agent gets at tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ToolsMode {
+    /// All tools are in its list
+    #[default]
+    Direct,
+    /// Its list has two tools: `search` finds the others, `execute` calls them
+    Search,
+    /// Its list has these two and all others
+    Both,
 }
 
 #[derive(Debug, Args)]

@@ -137,7 +137,10 @@ fn say_client(output: &Output, error: &ClientError) {
         failure.message.contains(place)
     };
     if let Some(source) = details.source.as_ref().filter(|source| !is_told(source)) {
-        let line = format!("  in {source}");
+        let line = match &details.server {
+            Some(server) => format!("  server {server:?}, in {source}"),
+            None => format!("  in {source}"),
+        };
         output.stderr_line(&output.safe_stderr(&line));
     }
     for violation in &details.violations {

@@ -8,7 +8,6 @@ mod commands;
 mod exit;
 mod output;
 
-use clap::Parser as _;
 use cli::{Cli, Command};
 use commands::Context;
 use exit::Error;
@@ -16,7 +15,7 @@ use output::Output;
 use std::{process::ExitCode, time::Duration};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::read();
     let output = Output::new(cli.wants_json(), cli.global.quiet, cli.global.color);
     let context = Context {
         output,

@@ -34,7 +34,7 @@ pub struct Agent {
     attachment: RwLock<Option<Arc<Attachment>>>,
     /// How many questions of which servers it has been asked and has not answered.
     questions: watch::Sender<BTreeMap<String, u32>>,
-    project: RwLock<Option<PathBuf>>,
+    project: RwLock<Option<Project>>,
     in_flight: AtomicU32,
     calls: AtomicU64,
 }
@@ -144,14 +144,23 @@ impl Agent {
 
     /// The folder that it works in, as it last said.
     pub fn project(&self) -> Option<PathBuf> {
-        self.project.read().clone()
+        let project = self.project.read();
+        project.as_ref().map(|project| project.real.clone())
     }
 
-    /// It says which folder it works in.
-    pub fn note_project(&self, project: &Option<PathBuf>) {
-        if project.is_some() && *self.project.read() != *project {
-            project.clone_into(&mut self.project.write());
+    /// It says which folder it works in. Returns its one name: links lead to it.
+    pub fn works_in(&self, said: PathBuf) -> PathBuf {
+        if let Some(known) = &*self.project.read()
+            && known.said == said
+        {
+            return known.real.clone();
         }
+        let real = said.canonicalize().unwrap_or_else(|_| said.clone());
+        *self.project.write() = Some(Project {
+            said,
+            real: real.clone(),
+        });
+        real
     }
 
     /// One more call of its, until the guard is dropped.
@@ -174,6 +183,13 @@ impl Default for Agent {
     fn default() -> Self {
         Self::new(None)
     }
+}
+
+/// A folder that an agent works in.
+#[derive(Debug)]
+struct Project {
+    said: PathBuf,
+    real: PathBuf,
 }
 
 /// One call of an agent's that is under way.

@@ -17,7 +17,7 @@ use crate::{
     catalog::Catalog,
     config::Config,
     config::ConfigError,
-    pool::{Pool, ReloadReport},
+    pool::{Pool, ReloadReport, Server, key::Caller},
     router::Router,
     shutdown::Shutdown,
 };
@@ -97,6 +97,21 @@ impl Context {
         let diagnoses = config.diagnoses.clone();
         *self.config.write() = Arc::new(config);
         Ok((report, diagnoses))
+    }
+
+    /// A server that lacks something, after another look whether that is there by now.
+    async fn look_again(
+        self: &Arc<Self>,
+        server: &Server,
+        caller: &Caller,
+    ) -> Result<Arc<Server>, Failure> {
+        let name = server.config().name.clone();
+        let context = Arc::clone(self);
+        let reloaded = tokio::spawn(async move { context.reload().await }).await;
+        reloaded
+            .map_err(|_| broken())?
+            .map_err(|error| error.failure())?;
+        self.pool.get(&name, caller)
     }
 
     /// How many clients are connected.

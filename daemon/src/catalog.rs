@@ -14,13 +14,14 @@ pub use changed::Changed;
 pub use find::{Found, Named, NotFound};
 pub use names::Item;
 pub use prompt::Prompt;
-pub use search::search;
+pub use search::{MAX_MATCHES, MAX_QUERY, Match};
 pub use tool::Tool;
 
 use crate::pool::{Pool, Server, check_length, key::Caller, no_such_server};
 use names::{Cache, Names};
 use nexus_proto::reason::Failure;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// What all servers have.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub struct Catalog {
     pool: Arc<Pool>,
     tools: Cache<Tool>,
     prompts: Cache<Prompt>,
+    /// One search at a time: others get on with their work on what is left of the machine.
+    searching: Arc<Semaphore>,
 }
 
 impl Catalog {
@@ -37,6 +40,7 @@ impl Catalog {
             pool,
             tools: Cache::default(),
             prompts: Cache::default(),
+            searching: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -54,13 +58,16 @@ impl Catalog {
 
     /// The server of that name or slug, if the caller sees it.
     pub fn find_server(&self, name: &str, caller: &Caller) -> Option<Arc<Server>> {
-        self.pool.find(name).filter(|server| caller.sees(server))
+        self.pool.find(name, caller)
     }
 
     /// The server of that name or slug, or an error that names the nearest.
     pub fn server(&self, name: &str, caller: &Caller) -> Result<Arc<Server>, Failure> {
         check_length(name)?;
         self.find_server(name, caller).ok_or_else(|| {
+            if let Some(failure) = self.pool.is_elsewhere(name) {
+                return failure;
+            }
             let seen = self.servers(caller);
             let names: Vec<_> = seen.iter().map(|s| s.config().name.clone()).collect();
             no_such_server(name, names.iter())

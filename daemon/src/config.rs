@@ -10,9 +10,12 @@ use crate::{
     transport::http::spec::HttpSpec,
 };
 use nexus_config::{
-    Diagnosis, Transport, layers::Places, load::Request, mask, model::Setting, show,
+    Diagnosis, Transport, layers::Places, load::Request, mask, scope::Scope, show, write,
 };
-use nexus_proto::name::{Slug, unique_slugs};
+use nexus_proto::{
+    name::{Slug, unique_slugs},
+    reason::Failure,
+};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::{
@@ -49,7 +52,7 @@ pub struct Config {
     pub servers: Vec<ServerConfig>,
     /// Nothing is configured: the built-in demo is served.
     pub demo: bool,
-    /// What was read but looks wrong, and which servers are left out for it.
+    /// What was read but looks wrong, and what servers lack.
     pub diagnoses: Vec<Diagnosis>,
     /// What the daemon itself is told.
     pub settings: nexus_config::model::Settings,
@@ -64,8 +67,12 @@ pub struct ServerConfig {
     pub slug: Slug,
     /// The file it came from.
     pub source: Option<PathBuf>,
+    /// Who sees it.
+    pub scope: Scope,
     /// As it was written there, which is what may be shown.
     pub written: Option<Arc<nexus_config::Server>>,
+    /// What it cannot be started without, and does not have: a variable that is not set, a secret.
+    pub lacks: Option<Arc<Failure>>,
     /// The program; empty for a server that is reached over HTTP.
     pub command: String,
     /// How it is reached, if not by running a program.
@@ -144,10 +151,30 @@ impl Config {
     /// Reads it again. Files that have gone since do not mean that nothing is configured: they may be
     /// back in a moment.
     pub fn load_again(&self, asked: Option<&Path>) -> Result<Self, ConfigError> {
-        let config = Self::load(asked)?;
+        let mut config = Self::load(asked)?;
         match self.files.last() {
-            Some(file) if config.demo => Err(ConfigError::gone(file)),
-            _ => Ok(config),
+            Some(file) if config.demo => return Err(ConfigError::gone(file)),
+            _ => config.keep_supplied(self),
+        }
+        Ok(config)
+    }
+
+    /// A server that has what it needs keeps it, though it cannot be had once more: a keyring may be locked
+    /// by now, and that is no reason to end what runs.
+    fn keep_supplied(&mut self, before: &Self) {
+        for server in self.servers.iter_mut().filter(|s| s.lacks.is_some()) {
+            let is_same = |old: &&ServerConfig| {
+                old.name == server.name && old.lacks.is_none() && old.is_written_as(server)
+            };
+            if let Some(old) = before.servers.iter().find(is_same) {
+                server.lacks = None;
+                server.command.clone_from(&old.command);
+                server.args.clone_from(&old.args);
+                server.env.clone_from(&old.env);
+                server.cwd.clone_from(&old.cwd);
+                server.http.clone_from(&old.http);
+                server.sharing = old.sharing;
+            }
         }
     }
 
@@ -203,6 +230,9 @@ impl Config {
             if let Value::Object(rest) = rest {
                 shown.extend(rest);
             }
+            if let Some(folder) = &server.scope.folder {
+                shown.insert("project".to_owned(), json!(folder));
+            }
             (server.name.clone(), Value::Object(shown))
         });
         json!({ "mcpServers": servers.collect::<serde_json::Map<_, _>>() })
@@ -215,7 +245,9 @@ impl ServerConfig {
             name: name.to_owned(),
             slug: Slug::of(name),
             source: None,
+            scope: Scope::default(),
             written: None,
+            lacks: None,
             command,
             http: None,
             args: Vec::new(),
@@ -287,10 +319,7 @@ impl ServerConfig {
         };
         let is_reference = |name: &str| {
             let mut settings = written.iter().filter(|(other, _)| other == name);
-            settings.any(|(_, setting)| match setting {
-                Setting::Text(text) => text.raw.contains("file:") || text.raw.contains("cmd:"),
-                Setting::File(_) | Setting::Command(_) => true,
-            })
+            settings.any(|(_, setting)| setting.is_reference())
         };
         let env = self.env.iter().filter(|(name, value)| {
             mask::names_secret(name) || mask::looks_secret(value) || is_reference(name)
@@ -306,6 +335,22 @@ impl ServerConfig {
         all.map(str::to_owned).collect()
     }
 
+    /// Whether both say the same of what is run, wherever that stands.
+    fn is_written_as(&self, other: &Self) -> bool {
+        let entry = |server: &Self| server.written.as_deref().map(write::entry);
+        entry(self) == entry(other)
+    }
+
+    /// What its log is called.
+    pub fn log_name(&self) -> String {
+        let Some(folder) = &self.scope.folder else {
+            return self.slug.to_string();
+        };
+        let hash = Sha256::digest(folder.as_os_str().as_encoded_bytes());
+        let hex: String = hash[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("{}-{hex}", self.slug)
+    }
+
     /// Where it is configured, for people.
     pub fn origin(&self) -> Option<String> {
         let origin = &self.written.as_ref()?.origin;
@@ -314,9 +359,23 @@ impl ServerConfig {
         Some(format!("{place} ({})", source.layer))
     }
 
+    /// What is run, as it was written and as it may be shown: one line for a shell.
+    pub fn shown(&self) -> String {
+        let Some(Some(Transport::Stdio(stdio))) = self.written.as_ref().map(|w| &w.transport)
+        else {
+            return self.command.clone();
+        };
+        show::command_line(stdio)
+    }
+
     /// How it is reached, in a word.
     pub fn transport(&self) -> &'static str {
-        self.http.as_ref().map_or("stdio", HttpSpec::transport)
+        let written = self.written.as_ref().map(|written| &written.transport);
+        match (&self.http, written) {
+            (Some(http), _) => http.transport(),
+            (None, Some(Some(Transport::Http(_)))) => "http",
+            (None, _) => "stdio",
+        }
     }
 
     /// What is to be run, or reached.
@@ -337,13 +396,26 @@ impl ServerConfig {
     }
 }
 
-/// Sorts the servers and gives each a slug of its own.
+/// Sorts the servers and gives each a slug. Those of one name share it, because nobody sees two of them; in
+/// the pool a project's own is then told apart by its folder.
 fn name_servers(servers: &mut [ServerConfig]) {
-    servers.sort_by(|a, b| a.name.cmp(&b.name));
-    let slugs = unique_slugs(servers.iter().map(|server| server.name.as_str()));
-    for (server, slug) in servers.iter_mut().zip(slugs) {
-        server.slug = slug;
+    let mut namesakes: BTreeMap<String, usize> = BTreeMap::new();
+    for server in &*servers {
+        *namesakes.entry(server.name.clone()).or_default() += 1;
     }
+    let slugs = unique_slugs(namesakes.keys().map(String::as_str));
+    let slugs: BTreeMap<&str, Slug> = namesakes.keys().map(String::as_str).zip(slugs).collect();
+    for server in &mut *servers {
+        if let Some(slug) = slugs.get(server.name.as_str()) {
+            server.slug = slug.clone();
+        }
+        if let Some(folder) = &server.scope.folder
+            && namesakes.get(&server.name).is_some_and(|n| *n > 1)
+        {
+            server.name = format!("{} ({})", server.name, folder.display());
+        }
+    }
+    servers.sort_by(|a, b| a.name.cmp(&b.name));
 }
 
 /// Where the daemon keeps what it wants to know again next time, and the logs of the servers.

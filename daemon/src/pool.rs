@@ -11,13 +11,14 @@ pub mod timings;
 
 pub use member::{Admission, Member};
 pub use server::{Keeper, Listener, Server};
-pub use sight::Sight;
+pub use sight::{Sight, ToolsMode};
 
 use crate::{
     config::{Config, ServerConfig},
     nearest::nearest,
     supervisor::{limiter::Limiter, log::file::LogFolder, machine::Command},
 };
+use key::Caller;
 use nexus_proto::reason::{Failure, Reason};
 use parking_lot::RwLock;
 use server::Surroundings;
@@ -75,28 +76,44 @@ impl Pool {
         self.surroundings.pulse.subscribe()
     }
 
-    /// The server of that name or slug.
-    pub fn find(&self, name: &str) -> Option<Arc<Server>> {
+    /// The server of that name or slug, if the caller sees it.
+    pub fn find(&self, name: &str, caller: &Caller) -> Option<Arc<Server>> {
+        self.find_where(name, |server| caller.sees(server))
+    }
+
+    fn find_where(&self, name: &str, good: impl Fn(&Server) -> bool) -> Option<Arc<Server>> {
         let servers = self.servers.read();
-        if let Some(server) = servers.get(name) {
+        if let Some(server) = servers.get(name).filter(|server| good(server)) {
             return Some(Arc::clone(server));
         }
-        // A slug is nobody else's name; names that differ only in case may be several.
+        // A slug is nobody else's name, but of those whom nobody sees both; names that differ only in case may be
+        // several.
         let by = |is_meant: &dyn Fn(&ServerConfig) -> bool| {
-            servers
-                .values()
-                .find(|server| is_meant(&server.config()))
-                .cloned()
+            let mut good = servers.values().filter(|server| good(server));
+            good.find(|server| is_meant(&server.config())).cloned()
         };
         by(&|config| config.slug.as_str() == name)
             .or_else(|| by(&|config| config.name.eq_ignore_ascii_case(name)))
             .or_else(|| by(&|config| config.slug.as_str().eq_ignore_ascii_case(name)))
     }
 
-    /// The server of that name or slug, or an error that names the nearest.
-    pub fn get(&self, name: &str) -> Result<Arc<Server>, Failure> {
+    /// What to tell somebody who wants a server that only others see.
+    pub fn is_elsewhere(&self, name: &str) -> Option<Failure> {
+        let server = self.find_where(name, |_| true)?;
+        let folder = server.config().scope.folder.clone()?;
+        let folder = folder.display();
+        let message = format!("the server {name:?} is for those who work in {folder}");
+        let hint = "work in that folder, or have the server in a file of your own";
+        let failure = Failure::new(Reason::ServerNotFound, message);
+        Some(failure.with(|details| details.hint = Some(hint.to_owned())))
+    }
+
+    /// The server of that name or slug, for an operator, who looks after all of them; what the caller sees comes
+    /// first. Or an error that names the nearest.
+    pub fn get(&self, name: &str, caller: &Caller) -> Result<Arc<Server>, Failure> {
         check_length(name)?;
-        self.find(name)
+        self.find(name, caller)
+            .or_else(|| self.find_where(name, |_| true))
             .ok_or_else(|| no_such_server(name, self.servers().keys()))
     }
 

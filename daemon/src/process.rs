@@ -42,6 +42,27 @@ pub struct Process {
     killed: bool,
 }
 
+/// Starts programs that are waited for at once: those that tell secrets.
+#[derive(Debug, Clone, Copy)]
+pub struct Helpers;
+
+impl nexus_config::secret::Starter for Helpers {
+    fn start(&self, command: &mut std::process::Command) -> io::Result<std::process::Child> {
+        #[cfg(target_os = "linux")]
+        let birth = reaper::expecting();
+        let child = command.spawn()?;
+        #[cfg(target_os = "linux")]
+        birth.born(rustix::process::Pid::from_child(&child));
+        Ok(child)
+    }
+
+    fn has_ended(&self, child: &std::process::Child) {
+        #[cfg(target_os = "linux")]
+        reaper::buried(rustix::process::Pid::from_child(child));
+        let _ = child;
+    }
+}
+
 /// The three streams of a process.
 #[derive(Debug)]
 pub struct Pipes {

@@ -104,7 +104,7 @@ build() {
 }
 
 unit_tests() {
-  timeout 900 cargo test -q --locked --target "$target" -p nexus-proto -p nexusd -p nexusctl -p nexus-client --lib --bins \
+  timeout 900 cargo test -q --locked --target "$target" -p nexus-proto -p nexus-config -p nexusd -p nexusctl -p nexus-client --lib --bins \
     --no-fail-fast >"$home/tests.log" 2>&1 || fail 'unit tests fail under wine'
   checked "unit tests: $(awk '/^test result/ { ok += $4; left += $8 } END { print ok " pass, " left " left out" }' "$home/tests.log")"
 }

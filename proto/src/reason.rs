@@ -115,7 +115,7 @@ impl Reason {
 }
 
 /// An error as the daemon tells it and a client reads it.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
     /// What a program decides by.
@@ -127,7 +127,7 @@ pub struct Failure {
 }
 
 /// What else is known of a [`Failure`].
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Details {
     /// The server it is about.
     pub server: Option<String>,

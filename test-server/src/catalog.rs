@@ -1,6 +1,8 @@
 //! The lists, whole or in pages.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::definitions;
@@ -32,6 +34,8 @@ impl List {
 pub(crate) struct Catalog {
     tools: Vec<Cow<'static, str>>,
     generated: u32,
+    /// The names of those of the file.
+    written: HashSet<String>,
     env_tool: bool,
     state_tools: bool,
     page_size: usize,
@@ -42,7 +46,7 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    pub(crate) fn new(options: &Options) -> Catalog {
+    pub(crate) fn new(options: &Options) -> io::Result<Catalog> {
         let env = options
             .env_tool
             .then_some(Cow::Borrowed(definitions::ENV_TOOL));
@@ -60,7 +64,12 @@ impl Catalog {
             .map(Cow::Borrowed);
         let generated =
             (1..=options.tools).map(|number| Cow::Owned(definitions::generated_tool(number)));
-        Catalog {
+        let written = match &options.tools_file {
+            Some(file) => written(&std::fs::read(file)?)?,
+            None => Vec::new(),
+        };
+        Ok(Catalog {
+            written: written.iter().map(|(name, _)| name.clone()).collect(),
             tools: definitions::TOOLS
                 .into_iter()
                 .map(hints)
@@ -68,6 +77,11 @@ impl Catalog {
                 .chain(state)
                 .chain(interactive)
                 .chain(generated)
+                .chain(
+                    written
+                        .into_iter()
+                        .map(|(_, definition)| Cow::Owned(definition)),
+                )
                 .collect(),
             generated: options.tools,
             env_tool: options.env_tool,
@@ -76,7 +90,7 @@ impl Catalog {
             extra_tool: AtomicBool::new(false),
             interactive: options.interactive,
             grown: Default::default(),
-        }
+        })
     }
 
     /// From now on there is one more tool.
@@ -114,6 +128,11 @@ impl Catalog {
 
     pub(crate) fn has_state_tools(&self) -> bool {
         self.state_tools
+    }
+
+    /// Whether a tool of the file has this name.
+    pub(crate) fn has_written_tool(&self, name: &str) -> bool {
+        self.written.contains(name)
     }
 
     /// Whether a generated tool has this name.
@@ -215,6 +234,17 @@ fn offset_of(list: List, cursor: &str) -> Option<usize> {
         .map(|scrambled| scrambled ^ SCRAMBLE)
 }
 
+/// The tools of a file: names and definitions.
+fn written(file: &[u8]) -> io::Result<Vec<(String, String)>> {
+    let tools: Vec<serde_json::Value> = serde_json::from_slice(file)?;
+    let tool = |definition: serde_json::Value| {
+        let name = definition["name"].as_str().map(str::to_owned);
+        let nameless = || io::Error::new(io::ErrorKind::InvalidData, "a tool without a name");
+        Ok((name.ok_or_else(nameless)?, definition.to_string()))
+    };
+    tools.into_iter().map(tool).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -226,6 +256,16 @@ mod tests {
             page_size,
             ..Options::default()
         })
+        .unwrap()
+    }
+
+    #[test]
+    fn tools_come_from_a_file_too() {
+        let tools = written(br#"[{"name":"a","x":1},{"name":"b"}]"#).unwrap();
+        let first = ("a".to_owned(), r#"{"name":"a","x":1}"#.to_owned());
+        assert_eq!((tools.len(), &tools[0]), (2, &first));
+        assert!(written(b"[{}]").is_err());
+        assert!(written(b"{").is_err());
     }
 
     fn fetch(catalog: &Catalog, list: List, cursor: Option<&str>) -> Value {

@@ -36,6 +36,10 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub tools: u32,
 
+    /// Offer the tools of FILE too: a JSON array of definitions. They take any arguments, and return their names.
+    #[arg(long, value_name = "FILE")]
+    pub tools_file: Option<PathBuf>,
+
     /// Answer every list in pages of M entries, linked by opaque cursors.
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
     pub page_size: Option<u32>,

@@ -118,7 +118,7 @@ mod tests {
 
     fn text(name: &str, arguments: &str) -> Result<String, i32> {
         let raw = RawValue::from_string(arguments.to_owned()).unwrap();
-        let catalog = Catalog::new(&Options::default());
+        let catalog = Catalog::new(&Options::default()).unwrap();
         match get(Some(name), Some(&raw), &catalog) {
             Ok(outcome) => Ok(String::from_utf8(outcome.members).unwrap()),
             Err(error) => Err(error.code),

@@ -86,7 +86,7 @@ mod tests {
     use crate::options::Options;
 
     fn read(uri: Option<&str>, dialect: Dialect) -> Reply {
-        let catalog = Catalog::new(&Options::default());
+        let catalog = Catalog::new(&Options::default()).unwrap();
         super::read(uri, dialect, &catalog, &Changes::default())
     }
 

@@ -77,7 +77,7 @@ impl Server {
             wire: options.wire.as_deref().and_then(Wire::open),
             caching: reply::caching(options.ttl, options.cache_scope),
             batch: options.batch,
-            catalog: Catalog::new(&options),
+            catalog: Catalog::new(&options)?,
             journal: options.journal.as_deref().map(Journal::open).transpose()?,
             cancel_journal: options
                 .cancel_journal

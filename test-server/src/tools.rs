@@ -164,6 +164,13 @@ pub(crate) fn prepare(
             let (job, nonce) = interactive::prepare(name, arguments)?;
             Ok((Job::Interactive(job), nonce))
         }
+        _ if catalog.has_written_tool(name) => Ok((
+            Job::Quick(Quick::Generated {
+                name: name.to_owned(),
+                input: None,
+            }),
+            None,
+        )),
         _ if catalog.has_generated_tool(name)
             || catalog.has_grown(List::Tools, name)
             || name == "extra_tool" && catalog.has_extra_tool() =>
@@ -265,7 +272,8 @@ mod tests {
                 tools: 3,
                 state,
                 ..Options::default()
-            }),
+            })
+            .unwrap(),
             name,
             arguments,
         )

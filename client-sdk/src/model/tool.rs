@@ -133,7 +133,7 @@ impl From<v1::MissingServer> for MissingServer {
 pub struct ToolMatch {
     /// The tool.
     pub tool: Tool,
-    /// How well it fits; only good for comparing within one answer.
+    /// How well it fits: 1 if it has exactly that name, else less. Only good for comparing within one answer.
     pub score: f32,
 }
 

@@ -187,6 +187,9 @@ impl<'a> Fields<'a> {
         if let Some(file) = node.get("file").and_then(Self::text_of) {
             return Some(Setting::File(file));
         }
+        if let Some(entry) = node.get("keyring").and_then(Self::text_of) {
+            return Some(Setting::Keyring(entry));
+        }
         if let Some(command) = node.get("cmd").or_else(|| node.get("command")) {
             let argv = match command.text().and_then(shlex::split) {
                 Some(words) => words
@@ -205,7 +208,7 @@ impl<'a> Fields<'a> {
         self.wrong(
             &entry.key,
             node,
-            "text, {\"file\": PATH} or {\"cmd\": [PROGRAM, …]}",
+            "text, {\"file\": PATH}, {\"cmd\": [PROGRAM, …]} or {\"keyring\": \"SERVICE/NAME\"}",
             &format!("\"{}\": \"…\"", entry.key),
         );
         None

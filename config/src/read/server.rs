@@ -9,6 +9,7 @@ use crate::{
         Transport,
     },
     node::{Entry, Node, Span, Value},
+    scope::Scope,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -78,6 +79,7 @@ pub(super) fn read(
             source: Arc::clone(fields.source),
             span: span.clone(),
         },
+        scope: Scope::of(fields.source.project()),
         enabled: true,
         transport: None,
         timeout: None,

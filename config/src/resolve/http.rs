@@ -118,7 +118,7 @@ impl Filling<'_> {
         let value = self.setting(name, setting, false);
         if value.chars().any(|c| c.is_control() && c != '\t') {
             let place = match setting {
-                Setting::Text(text) | Setting::File(text) => &text.span,
+                Setting::Text(text) | Setting::File(text) | Setting::Keyring(text) => &text.span,
                 Setting::Command(argv) => argv.first().map_or(place, |word| &word.span),
             };
             let message = format!("{name:?} has a line break in it, or the like");

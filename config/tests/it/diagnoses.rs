@@ -76,6 +76,14 @@ fn invalid_yaml() {
 }
 
 #[test]
+fn rules_that_nobody_keeps() {
+    insta::assert_snapshot!(both(
+        "nexus.toml",
+        "[policy]\ndeny = [\"*\"]\n\n[mcp_servers.time]\ncommand = \"uvx\"\n"
+    ));
+}
+
+#[test]
 fn colours_are_for_those_who_want_them() {
     let found = of("mcp.json", "{");
     let color = |color| render(&found[0], Look::Fancy { color, width: 80 });

@@ -6,4 +6,5 @@ mod agents;
 mod corpus;
 mod diagnoses;
 mod docs;
+mod property;
 mod pure;

@@ -13,6 +13,9 @@ use nexus_config::{
 use serde_json::{Value, json};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table};
 
+/// The mark of UTF-8.
+const MARK: char = '\u{feff}';
+
 /// How an agent writes a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
@@ -67,6 +70,10 @@ pub(crate) struct Change<'a> {
 
 /// The text with that change.
 pub(crate) fn apply(text: &str, format: Format, change: &Change<'_>) -> Result<String, String> {
+    // What some editors on Windows put before everything stays there.
+    if let Some(rest) = text.strip_prefix(MARK) {
+        return Ok(format!("{MARK}{}", apply(rest, format, change)?));
+    }
     let source = Source::new(
         match format {
             Format::Json => "a.json",
@@ -459,6 +466,22 @@ mod tests {
             // Once more is the same.
             assert_eq!(apply(&text, format, &change).unwrap(), text);
         }
+    }
+
+    #[test]
+    fn a_mark_at_the_beginning_stays_there() {
+        let put = [("nexus".to_owned(), json!({"command": "nexusctl"}))];
+        let change = Change {
+            root: &["mcpServers"],
+            put: &put,
+            take: &[],
+        };
+        let text = apply("\u{feff}{\"a\": 1}", Format::Json, &change).unwrap();
+        assert!(
+            text.starts_with("\u{feff}{") && text.contains("nexusctl"),
+            "{text}"
+        );
+        assert_eq!(text.matches(MARK).count(), 1);
     }
 
     #[test]

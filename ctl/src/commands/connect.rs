@@ -11,9 +11,9 @@ use crate::{
     exit::Error,
     output::{safe, style, table::Cell, table::Table},
 };
-use nexus_config::{Server, write::is_same};
+use nexus_config::{Server, belief::read_within, source::MAX_FOREIGN, write::is_same};
 use serde_json::json;
-use std::{env, fs, io, path::Path};
+use std::{env, io, path::Path};
 
 /// What Nexus is called in the files of agents.
 const NAME: &str = "nexus";
@@ -56,7 +56,7 @@ fn connect(context: &Context, args: &Args, agent: &Agent, path: &Path) -> Result
         let attempt = format!("cannot {attempt} {}", path.display());
         move |source: io::Error| Error::Io { attempt, source }
     };
-    let before = match fs::read(path) {
+    let before = match read_within(path, MAX_FOREIGN) {
         Ok(bytes) => Some(bytes),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(failed("read")(error)),
@@ -70,9 +70,11 @@ fn connect(context: &Context, args: &Args, agent: &Agent, path: &Path) -> Result
     let servers = found
         .map(|found| found.document.servers)
         .unwrap_or_default();
-    let ours = config::load(None).1.servers;
+    // What only a project has does not replace what the agent has everywhere.
+    let (_, loaded) = config::load(None);
     let is_ours = |server: &&Server| {
-        ours.iter().any(|other| is_same(server, other)) && !agents::is_nexus(server)
+        let mut ours = loaded.seen_from(None).filter(|other| other.enabled);
+        ours.any(|other| is_same(server, other)) && !agents::is_nexus(server)
     };
     let take: Vec<String> = if args.keep {
         vec![]

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     agents,
     exit::Error,
-    output::{safe, style},
+    output::{safe, style, time},
 };
 use nexus_client::{Error as ClientError, Nexus, ServerState};
 use nexus_config::{
@@ -63,7 +63,8 @@ pub(crate) async fn run(context: &Context) -> Result<(), Error> {
         }),
         Err(error) => return Err(error),
     }
-    agents(&mut findings, &loaded.servers);
+    let ours: Vec<&Server> = loaded.seen_from(None).filter(|s| s.enabled).collect();
+    agents(&mut findings, &ours);
     report(context, &findings)
 }
 
@@ -202,33 +203,67 @@ async fn daemon(findings: &mut Vec<Finding>, nexus: &Nexus) -> Result<(), Error>
             fixes: vec!["restart the daemon to have the new one".to_owned()],
         });
     }
-    for server in nexus.servers().list().await? {
-        let about = format!("server {}", safe::line(&server.name));
-        let state = server.state;
-        let failure = server.last_failure.as_ref();
-        findings.push(match (state, failure) {
-            (ServerState::CrashLoop | ServerState::Failed, Some(failure)) => Finding {
-                about,
-                verdict: Verdict::Bad,
-                text: format!("{}: {}", state.as_str(), failure.message),
-                fixes: failure.fixes.clone(),
-            },
-            (ServerState::CrashLoop | ServerState::Failed, None) => Finding {
-                about,
-                verdict: Verdict::Bad,
-                text: state.as_str().to_owned(),
-                fixes: vec![format!("`nexusctl servers {}` tells more", server.name)],
-            },
-            _ => good(
-                &about,
-                format!("{}, {} tools", state.as_str(), server.tools),
-            ),
-        });
-    }
+    let servers = nexus.servers().list().await?;
+    let looked = servers.iter().map(|server| handshake(nexus, server));
+    findings.extend(futures_util::future::join_all(looked).await);
     Ok(())
 }
 
-fn agents(findings: &mut Vec<Finding>, ours: &[Server]) {
+/// Whether a server answers. One that rests is started for that.
+async fn handshake(nexus: &Nexus, server: &nexus_client::Server) -> Finding {
+    let about = format!("server {}", safe::line(&server.name));
+    let finding = |verdict, text, fixes| Finding {
+        about: about.clone(),
+        verdict,
+        text,
+        fixes,
+    };
+    let name = server.name.as_str();
+    match server.state {
+        ServerState::CrashLoop | ServerState::Failed => {
+            let state = server.state.as_str();
+            match &server.last_failure {
+                Some(failure) => {
+                    let text = format!("{state}: {}", failure.message);
+                    return finding(Verdict::Bad, text, failure.fixes.clone());
+                }
+                None => {
+                    let fix = format!("`nexusctl servers {}` tells more", server.slug);
+                    return finding(Verdict::Bad, state.to_owned(), vec![fix]);
+                }
+            }
+        }
+        ServerState::Stopped => {
+            let fix = format!("`nexusctl start {}` starts it", server.slug);
+            return finding(Verdict::Care, "stopped by you".to_owned(), vec![fix]);
+        }
+        _ => {}
+    }
+    let answered = nexus.servers().ping(name).await;
+    let now = nexus.servers().get(name).await;
+    let (state, tools) = now.map_or((server.state, server.tools), |now| (now.state, now.tools));
+    match answered {
+        Ok(after) => {
+            let plural = if tools == 1 { "" } else { "s" };
+            let after = time::short(after);
+            let text = format!("answers after {after}, {tools} tool{plural}");
+            finding(Verdict::Good, text, Vec::new())
+        }
+        Err(_) if state == ServerState::Starting => {
+            let text = "takes long to start: it has not answered yet".to_owned();
+            let fix = format!("`nexusctl logs {}` shows what it does", server.slug);
+            finding(Verdict::Care, text, vec![fix])
+        }
+        Err(error) => {
+            let details = error.failure().map(|failure| &failure.details);
+            let fixes = details.map(|details| details.hint.iter().chain(&details.fixes));
+            let fixes = fixes.into_iter().flatten().cloned().collect();
+            finding(Verdict::Bad, error.to_string(), fixes)
+        }
+    }
+}
+
+fn agents(findings: &mut Vec<Finding>, ours: &[&Server]) {
     for agent in agents::ALL {
         let Some(found) = agent
             .file()

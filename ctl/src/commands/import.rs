@@ -12,9 +12,12 @@ use crate::{
     output::{safe, table::Table, time},
 };
 use nexus_config::{
-    Diagnosis, Layer, Server, Source, Transport,
+    Diagnosis, Layer, Server, Source,
+    belief::read_within,
     read::{Dialect, read},
-    show, write,
+    show,
+    source::MAX_FOREIGN,
+    write,
 };
 use serde_json::{Value, json};
 use std::{
@@ -63,9 +66,9 @@ fn gather(context: &Context, from: &str) -> Result<Vec<Server>, Error> {
         move |source| Error::Io { attempt, source }
     };
     let document = if is_path && Agent::find(from).is_none() {
-        let bytes = fs::read(path).map_err(unreadable(path))?;
+        let bytes = read_within(path, MAX_FOREIGN).map_err(unreadable(path))?;
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        match Source::of_bytes(&path, Layer::Asked, &bytes) {
+        match Source::of_foreign(&path, Layer::Asked, &bytes) {
             Ok(source) => read(
                 &source,
                 Dialect {
@@ -116,8 +119,7 @@ fn import(context: &Context, args: &Args, servers: &[Server]) -> Result<(), Erro
     let mut told = Vec::new();
     for server in servers {
         let known = loaded
-            .servers
-            .iter()
+            .seen_from(None)
             .find(|other| other.name == server.name);
         let fate = match known {
             None => Fate::Added,
@@ -134,7 +136,7 @@ fn import(context: &Context, args: &Args, servers: &[Server]) -> Result<(), Erro
         output.note(&format!(
             "  {mark} {}: {} ({word})",
             safe::line(&server.name),
-            safe::line(&what(server))
+            safe::line(&show::summary(server))
         ));
         if matches!(fate, Fate::Added | Fate::Replaced) {
             put.push((server.name.clone(), write::entry(server)));
@@ -163,18 +165,6 @@ fn import(context: &Context, args: &Args, servers: &[Server]) -> Result<(), Erro
         backup.as_deref(),
         &told,
     )
-}
-
-fn what(server: &Server) -> String {
-    match &server.transport {
-        Some(Transport::Stdio(stdio)) => {
-            let mut words = vec![stdio.command.raw.clone()];
-            words.extend(show::args(&stdio.args));
-            words.join(" ")
-        }
-        Some(Transport::Http(http)) => show::url(&http.url.raw),
-        None => "disabled".to_owned(),
-    }
 }
 
 /// Puts the servers into our file, after what was in it has been put aside.
@@ -234,22 +224,20 @@ fn list(context: &Context) -> Result<(), Error> {
         let Some(path) = agent.file().filter(|path| path.is_file()) else {
             continue;
         };
-        let servers = agent
-            .read(&path)
-            .ok()
-            .flatten()
-            .map(|found| found.document.servers)
-            .unwrap_or_default();
+        let found = agent.read(&path).ok().flatten();
+        let document = found.map(|found| found.document).unwrap_or_default();
+        let is_broken = document.diagnoses.iter().any(Diagnosis::is_error);
+        let servers = document.servers;
         let names: Vec<String> = servers
             .iter()
             .filter(|server| !agents::is_nexus(server))
             .map(|server| safe::line(&server.name))
             .collect();
         rows.push(json!({ "agent": agent.id, "servers": names, "file": path }));
-        let count = if names.is_empty() {
-            "none".to_owned()
-        } else {
-            names.join(", ")
+        let count = match names.is_empty() {
+            true if is_broken => format!("`nexusctl import {}` says what is wrong", agent.id),
+            true => "none".to_owned(),
+            false => names.join(", "),
         };
         table.row([
             agent.id.into(),

@@ -8,7 +8,10 @@ mod start;
 mod stdio;
 
 use super::Context;
-use crate::{cli::Mcp, exit::Error};
+use crate::{
+    cli::{Mcp, ToolsMode},
+    exit::Error,
+};
 use nexus_client::RawStream;
 use serde_json::json;
 use session::Session;
@@ -75,8 +78,14 @@ fn hello(args: &Mcp) -> Vec<u8> {
         .project
         .clone()
         .or_else(|| std::env::current_dir().ok());
-    let project = project.and_then(|path: PathBuf| path.to_str().map(str::to_owned));
-    let params = json!({"project": project, "servers": args.server});
+    let project = project.and_then(|path: PathBuf| std::path::absolute(path).ok());
+    let project = project.and_then(|path| path.to_str().map(str::to_owned));
+    let tools = match args.tools {
+        ToolsMode::Direct => "direct",
+        ToolsMode::Search => "search",
+        ToolsMode::Both => "both",
+    };
+    let params = json!({"project": project, "servers": args.server, "tools": tools});
     let hello = json!({"jsonrpc": "2.0", "method": "nexus/hello", "params": params});
     format!("{hello}\n").into_bytes()
 }

@@ -2,9 +2,14 @@
 
 use super::{
     Context,
-    tools::{ToolJson, table},
+    tools::{ToolJson, nothing},
 };
-use crate::{cli::Search, exit::Error};
+use crate::{
+    cli::Search,
+    exit::Error,
+    output::{safe, table::Table},
+};
+use nexus_client::ToolMatch;
 use serde::Serialize;
 
 pub(crate) async fn run(context: &Context, args: Search) -> Result<(), Error> {
@@ -19,11 +24,26 @@ pub(crate) async fn run(context: &Context, args: Search) -> Result<(), Error> {
         return context.output.value(&matches.collect::<Vec<_>>());
     }
     if matches.is_empty() {
-        context.output.note(&format!("no tool fits `{query}`"));
-        return Ok(());
+        let what = format!(
+            "no tool fits `{query}`\n\nhint: try fewer or other words; `nexusctl tools` lists the tools there are"
+        );
+        return nothing(context, &nexus, &what).await;
     }
-    let tools = matches.iter().map(|found| &found.tool);
-    context.output.table(&table(tools))
+    context.output.table(&table(&matches))
+}
+
+fn table(matches: &[ToolMatch]) -> Table {
+    let mut table = Table::new(&["NAME", ">SCORE", "DESCRIPTION"]);
+    for found in matches {
+        let tool = &found.tool;
+        let about = tool.description().or_else(|| tool.title());
+        table.row([
+            safe::line(&tool.dotted()).into(),
+            format!("{:.2}", found.score).into(),
+            safe::line(&about.unwrap_or_default()).into(),
+        ]);
+    }
+    table
 }
 
 #[derive(Serialize)]

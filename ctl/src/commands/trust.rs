@@ -7,7 +7,7 @@ use crate::{
     output::{safe, style, table::Cell, table::Table},
 };
 use nexus_config::{
-    Layer, Source, Transport, belief,
+    Layer, Source, belief,
     layers::Places,
     read::{Dialect, read},
     show,
@@ -162,20 +162,19 @@ fn preview(context: &Context, file: &Path, bytes: &[u8]) -> Result<(), Error> {
         return Err(Error::Told);
     }
     for server in &document.servers {
-        let what = match &server.transport {
-            Some(Transport::Stdio(stdio)) => {
-                let mut words = vec![stdio.command.raw.clone()];
-                words.extend(show::args(&stdio.args));
-                words.join(" ")
-            }
-            Some(Transport::Http(http)) => show::url(&http.url.raw),
-            None => "disabled".to_owned(),
-        };
         context.output.note(&format!(
             "  {}: {}",
             safe::line(&server.name),
-            safe::line(&what)
+            safe::line(&show::summary(server))
         ));
+        // What else decides what is run: variables can load code, and what tells a secret is a program.
+        let shown = show::server(server, false);
+        for key in ["cwd", "env", "env_passthrough", "env_file", "headers"] {
+            if let Some(value) = shown.get(key) {
+                let line = safe::line(&value.to_string());
+                context.output.note(&format!("      {key}: {line}"));
+            }
+        }
     }
     Ok(())
 }

@@ -262,6 +262,15 @@ fn agents(home: &Home) -> Vec<(&'static str, PathBuf, String)> {
         ("kiro", ".kiro/settings/mcp.json", "kiro.json"),
         ("amp", ".config/amp/settings.json", "amp-settings.json"),
         ("vibe", ".vibe/config.toml", "vibe-config.toml"),
+        // These write what others write.
+        ("qwen", ".qwen/settings.json", "gemini-settings.json"),
+        ("amazon-q", ".aws/amazonq/mcp.json", "kiro.json"),
+        ("warp", ".warp/.mcp.json", "cursor.json"),
+        ("kimi", ".kimi/mcp.json", "claude_desktop_config.json"),
+        ("factory", ".factory/mcp.json", "cursor.json"),
+        ("trae", ".config/Trae/User/mcp.json", "cursor.json"),
+        ("junie", ".junie/mcp/mcp.json", "claude_desktop_config.json"),
+        ("home-manager", ".config/mcp/mcp.json", "claude_desktop_config.json"),
     ]
     .map(|(agent, place, file)| {
         let text = fs::read_to_string(files.join(file)).unwrap();
@@ -276,6 +285,17 @@ fn import_connect_and_undo_leave_every_file_as_it_was() {
     let home = Home::new();
     let agents = agents(&home);
     let listed = home.run(&["import"]).ok();
+    // None is forgotten.
+    let known = home.run(&["connect", "nobody-at-all-xyz"]).error(2);
+    for agent in known
+        .split("known are: ")
+        .nth(1)
+        .unwrap()
+        .trim()
+        .split(", ")
+    {
+        assert!(agents.iter().any(|(id, ..)| *id == agent), "{agent}");
+    }
     for (agent, path, before) in &agents {
         assert!(listed.contains(agent), "{listed}");
         home.run(&["-q", "import", agent, "--yes"]).ok();

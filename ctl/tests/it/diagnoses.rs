@@ -139,6 +139,41 @@ fn no_secret_leaves_the_daemon() {
     }
 }
 
+#[test]
+fn doctor_greets_every_server_and_says_what_the_others_lack() {
+    let nexusd = crate::support::neighbour("nexusd");
+    let daemon = Daemon::serving(&json!({"mcpServers": {
+        "good": {"command": nexusd, "args": ["demo-server"], "start": "lazy"},
+        "own": {"command": nexusd, "args": ["demo-server"], "sharing": "per-agent"},
+        "broken": {"command": "sh", "args": ["-c", "echo 'Usage: x' >&2; exit 2"], "start": "lazy"},
+        "unset": {"command": "sh", "env": {"B": "${NEXUS_TEST_UNSET}"}},
+        "stopped": {"command": nexusd, "args": ["demo-server"]},
+    }}));
+    daemon.run(&["stop", "stopped"]).ok();
+    let run = daemon.run(&["doctor"]);
+    assert_eq!(run.code, 1);
+    for part in [
+        "ok    server good: answers after ",
+        "ok    server own: answers after ",
+        "bad   server broken: ",
+        "hint: look at \"args\"",
+        "bad   server unset: failed: the variable NEXUS_TEST_UNSET is not set",
+        "care  server stopped: stopped by you",
+    ] {
+        assert!(run.stdout.contains(part), "{part}: {}", run.stdout);
+    }
+}
+
+#[test]
+fn a_server_that_lacks_a_variable_is_listed_and_says_which() {
+    let daemon = Daemon::serving(&json!({"mcpServers": {
+        "lacking": {"command": "npx", "args": ["-y", "x"], "env": {"TOKEN": "${NEXUS_TEST_UNSET}"}},
+    }}));
+    let listed = daemon.run(&["servers"]).ok();
+    insta::assert_snapshot!("lacking_listed", plain(&listed, &daemon));
+    insta::assert_snapshot!("lacking", said(&daemon, "lacking"));
+}
+
 fn files_under(folder: &Path) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {

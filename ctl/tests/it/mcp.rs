@@ -98,6 +98,28 @@ fn what_is_piped_in_is_answered_to_the_last_question() {
 }
 
 #[test]
+fn an_agent_may_have_a_search_instead_of_all_tools() {
+    let daemon = Daemon::demo();
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let input =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta}});
+    let names = |mode: &str| {
+        let mut ctl = daemon.ctl(&["mcp", "--tools", mode]);
+        let out = Run::with_input(&mut ctl, &format!("{input}\n")).ok();
+        let answer: Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
+        let tools = answer["result"]["tools"].as_array().unwrap().clone();
+        let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
+        tools.iter().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(names("search"), ["search", "execute"]);
+    assert_eq!(names("direct").len(), 4);
+    assert_eq!(names("both").len(), 6);
+}
+
+#[test]
 fn a_session_outlives_its_daemon() {
     let mut daemon = Daemon::demo();
     let mut bridge = Bridge::start(&daemon);

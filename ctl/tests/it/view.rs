@@ -96,9 +96,25 @@ fn a_tool_is_shown_with_its_arguments() {
 fn tools_are_found_by_words() {
     let daemon = Daemon::demo();
     let found = daemon.run(&["search", "add", "numbers"]).ok();
-    assert!(found.lines().nth(1).unwrap().starts_with("demo.add"));
+    let row: Vec<_> = found
+        .lines()
+        .nth(1)
+        .unwrap()
+        .split_whitespace()
+        .take(3)
+        .collect();
+    assert_eq!((row[0], row[2]), ("demo.add", "Adds"), "{found}");
+    assert!(row[1].parse::<f32>().unwrap() < 1.0, "{found}");
+    let exact = daemon.run(&["search", "demo.add", "-n", "1"]).ok();
+    assert_eq!(exact.lines().count(), 2, "{exact}");
+    assert!(exact.contains(" 1.00 "), "{exact}");
+    let json = daemon.run(&["--json", "search", "current", "tim"]).json();
+    assert_eq!(json[0]["name"], "demo__get_time");
+    assert!(json[0]["score"].as_f64().unwrap() > 0.0);
+    assert!(json[0]["definition"]["inputSchema"].is_object());
     let nothing = daemon.run(&["search", "xyzzy"]);
     assert!(nothing.stderr.contains("no tool fits"), "{nothing:?}");
+    assert!(nothing.stderr.contains("hint: "), "{nothing:?}");
     assert_eq!(nothing.ok(), "");
 }
 

@@ -47,7 +47,7 @@ async fn answers_after(home: Home) -> (Daemon, Duration) {
     (Daemon::of(home, child), after)
 }
 
-async fn memory(nexus: &Nexus) -> String {
+pub(crate) async fn memory(nexus: &Nexus) -> String {
     let status = nexus.daemon().status().await.unwrap();
     format!("{:.1} MB", status.memory_bytes.unwrap_or(0) as f64 / 1e6)
 }

@@ -1,7 +1,8 @@
 //! What a hundred servers cost, and what one that keeps ending costs the others.
 //!
 //! `cargo bench -p nexusd --bench scale` starts real daemons with real servers and prints figures beside
-//! what they are meant to stay below. Each is the median of several runs, or a whole distribution.
+//! what they are meant to stay below. Each is the median of several runs, or a whole distribution. A name after
+//! `--` (`hundred`, `crash_loop`, `search`) has only these measured.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -14,6 +15,11 @@
 mod crash_loop;
 #[cfg(target_os = "linux")]
 mod hundred;
+#[cfg(target_os = "linux")]
+mod search;
+#[cfg(target_os = "linux")]
+#[path = "../../tests/search/corpus.rs"]
+mod search_corpus;
 #[cfg(target_os = "linux")]
 #[allow(dead_code)]
 #[path = "../../tests/it/support.rs"]
@@ -30,8 +36,22 @@ fn main() {
             .build()
             .unwrap();
         runtime.block_on(async {
-            hundred::run().await;
-            crash_loop::run().await;
+            let wanted = |name: &str| {
+                let mut names = std::env::args()
+                    .skip(1)
+                    .filter(|arg| !arg.starts_with('-'))
+                    .peekable();
+                names.peek().is_none() || names.any(|arg| arg == name)
+            };
+            if wanted("hundred") {
+                hundred::run().await;
+            }
+            if wanted("crash_loop") {
+                crash_loop::run().await;
+            }
+            if wanted("search") {
+                search::run().await;
+            }
         });
     }
 }

@@ -17,20 +17,20 @@ const CREDENTIAL: &str = "authorization";
 pub(super) fn of<T>(request: &Request<T>) -> Caller {
     // The door adds it to every request; whoever came in another way is alone.
     let agent = request.extensions().get::<Arc<Agent>>();
+    let agent = agent.cloned().unwrap_or_default();
     let metadata = request.metadata();
     let credential = metadata.get(CREDENTIAL);
-    let caller = Caller {
+    Caller {
         project: metadata
             .get_bin(PROJECT)
             .and_then(|value| value.to_bytes().ok())
-            .and_then(|path| folder(Path::new(str::from_utf8(&path).ok()?))),
+            .and_then(|path| folder(Path::new(str::from_utf8(&path).ok()?)))
+            .map(|said| agent.works_in(said)),
         credential: credential
             .filter(|shown| !shown.is_empty())
             .map(|shown| Credential::new(shown.as_bytes())),
-        ..Caller::of(agent.cloned().unwrap_or_default())
-    };
-    caller.agent.note_project(&caller.project);
-    caller
+        ..Caller::of(agent)
+    }
 }
 
 #[cfg(test)]

@@ -25,6 +25,11 @@ pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
     // A copy: whoever holds on to it keeps its actor from going on.
     let status = best.map(|member| member.current().clone());
     let status = status.as_ref().unwrap_or(&nothing);
+    // Also where there is no process yet that could fail for it.
+    let lacks = config.lacks.as_ref().filter(|_| !server.is_held());
+    let last_failure = status.last_failure.as_ref();
+    let last_failure = last_failure.map(|past| (&past.failure, Some(timestamp(past.at))));
+    let last_failure = last_failure.or(lacks.map(|lacks| (lacks, None)));
     let lists = server.lists_for(caller);
     let count = |kind| {
         let list = lists.of(kind).list.as_ref();
@@ -41,9 +46,13 @@ pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
     v1::Server {
         name: config.name.clone(),
         slug: config.slug.to_string(),
-        state: state(server, status).into(),
+        state: match lacks {
+            Some(_) => v1::ServerState::Failed,
+            None => state(server, status),
+        }
+        .into(),
         state_since: best.map(|_| timestamp(status.state_since)),
-        cause: status.cause.clone(),
+        cause: lacks.map_or(&status.cause, |lacks| &lacks.message).clone(),
         wanted: status.wanted,
         transport: config.transport().to_owned(),
         command: config.command.clone(),
@@ -73,13 +82,13 @@ pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
         resources: count(Kind::Resources),
         resource_templates: count(Kind::Templates),
         prompts: count(Kind::Prompts),
-        last_failure: status.last_failure.as_ref().map(|past| v1::ServerFailure {
-            reason: past.failure.reason.as_str().to_owned(),
-            message: past.failure.message.clone(),
-            stderr: past.failure.details.stderr.clone(),
-            at: Some(timestamp(past.at)),
-            causes: past.failure.details.causes.clone(),
-            fixes: fixes(&past.failure),
+        last_failure: last_failure.map(|(failure, at)| v1::ServerFailure {
+            reason: failure.reason.as_str().to_owned(),
+            message: failure.message.clone(),
+            stderr: failure.details.stderr.clone(),
+            at,
+            causes: failure.details.causes.clone(),
+            fixes: fixes(failure),
         }),
         next_try: status.next_try.map(timestamp),
         warnings: warnings(server, &lists, &members),

@@ -4,11 +4,8 @@ use super::{
     Context, broken,
     convert::{number, timestamp},
 };
-use crate::{config::ConfigError, platform};
-use nexus_proto::{
-    reason::{Failure, Reason},
-    v1::{self, daemon_server},
-};
+use crate::platform;
+use nexus_proto::v1::{self, daemon_server};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
 
@@ -58,7 +55,7 @@ impl daemon_server::Daemon for Daemon {
         let reloaded = tokio::spawn(async move { context.reload().await }).await;
         let (report, diagnoses) = reloaded
             .map_err(|_| broken())?
-            .map_err(|error| config_failure(&error))?;
+            .map_err(|error| error.failure())?;
         Ok(Response::new(v1::DaemonReloadResponse {
             added: report.added,
             removed: report.removed,
@@ -88,24 +85,4 @@ impl daemon_server::Daemon for Daemon {
             config: config.to_string().into(),
         }))
     }
-}
-
-fn config_failure(error: &ConfigError) -> Failure {
-    Failure::new(Reason::ConfigInvalid, error.to_string()).with(|details| {
-        let Some(first) = error.diagnoses.first() else {
-            return;
-        };
-        details.server.clone_from(&first.server);
-        details.causes.clone_from(&first.notes);
-        let mut fixes = first.fixes.iter().cloned();
-        details.hint = fixes.next();
-        details.fixes = fixes.collect();
-        details.source = first.source.as_ref().map(|source| {
-            let place = first
-                .place()
-                .map(|(line, column)| format!(":{line}:{column}"));
-            let path = source.path.display();
-            format!("{path}{} ({})", place.unwrap_or_default(), source.layer)
-        });
-    })
 }

@@ -36,8 +36,7 @@ pub(super) async fn gather<T>(
     kind: Kind,
     list: impl Fn(&Arc<Server>) -> Option<Vec<T>>,
 ) -> (Vec<T>, Vec<v1::MissingServer>) {
-    let settled = servers.iter().map(|server| server.settled(caller, kind));
-    let _ = timeout(LIST_PATIENCE, futures_util::future::join_all(settled)).await;
+    settle(servers, caller, kind).await;
     let mut all = Vec::new();
     let mut missing = Vec::new();
     for server in servers {
@@ -47,6 +46,12 @@ pub(super) async fn gather<T>(
         }
     }
     (all, missing)
+}
+
+/// Waits for those of these servers that are starting.
+pub(super) async fn settle(servers: &[Arc<Server>], caller: &Caller, kind: Kind) {
+    let settled = servers.iter().map(|server| server.settled(caller, kind));
+    let _ = timeout(LIST_PATIENCE, futures_util::future::join_all(settled)).await;
 }
 
 fn missing_server(server: &Server, caller: &Caller) -> v1::MissingServer {

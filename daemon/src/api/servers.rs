@@ -6,7 +6,10 @@ use crate::{
     pool::{Server, key::Caller},
     process::memory,
     shutdown::Shutdown,
-    supervisor::{log::LogLine, machine::Command},
+    supervisor::{
+        log::LogLine,
+        machine::{Command, Outcome},
+    },
 };
 use nexus_proto::{
     reason::{Failure, Reason},
@@ -36,16 +39,26 @@ impl Servers {
         command: Command,
         wait: bool,
     ) -> Result<(i32, Option<v1::Server>), Status> {
-        let server = self.0.pool.get(server)?;
+        let server = self.0.pool.get(server, caller)?;
         if command != Command::Stop {
             self.0.router.check_open()?;
         }
+        // What it lacked may be there by now: a file, an open keyring.
+        let lacked = command != Command::Stop && server.config().lacks.is_some();
+        let server = match lacked {
+            true => self.0.look_again(&server, caller).await?,
+            false => server,
+        };
         // Carried out to its end, also when whoever asked for it has gone.
         let commanded = tokio::spawn({
             let server = Arc::clone(&server);
             async move { server.command(command, wait).await }
         });
-        let outcome = commanded.await.map_err(|_| broken())?;
+        let outcome = match commanded.await.map_err(|_| broken())? {
+            // Another look has started it.
+            Outcome::AlreadyTrue if lacked => Outcome::Accepted,
+            outcome => outcome,
+        };
         if wait && command != Command::Stop {
             // Waiting for a server that cannot start ends with the reason why.
             server.check_running()?;
@@ -76,7 +89,7 @@ impl servers_server::Servers for Servers {
         request: Request<v1::ServersGetRequest>,
     ) -> Result<Response<v1::ServersGetResponse>, Status> {
         let caller = caller::of(&request);
-        let server = self.0.pool.get(&request.into_inner().server)?;
+        let server = self.0.pool.get(&request.into_inner().server, &caller)?;
         let mut server = [convert::server(&server, &caller)];
         weigh(&mut server).await;
         let [server] = server;
@@ -125,7 +138,7 @@ impl servers_server::Servers for Servers {
         request: Request<v1::ServersRefreshRequest>,
     ) -> Result<Response<v1::ServersRefreshResponse>, Status> {
         let caller = caller::of(&request);
-        let server = self.0.pool.get(&request.into_inner().server)?;
+        let server = self.0.pool.get(&request.into_inner().server, &caller)?;
         server.refresh(&caller).await?;
         Ok(Response::new(v1::ServersRefreshResponse {
             server: Some(convert::server(&server, &caller)),
@@ -137,7 +150,7 @@ impl servers_server::Servers for Servers {
         request: Request<v1::ServersPingRequest>,
     ) -> Result<Response<v1::ServersPingResponse>, Status> {
         let caller = caller::of(&request);
-        let server = self.0.pool.get(&request.into_inner().server)?;
+        let server = self.0.pool.get(&request.into_inner().server, &caller)?;
         let round_trip = timeout(PING_TIMEOUT, ping(&server, &caller))
             .await
             .unwrap_or_else(|_| {
@@ -157,7 +170,7 @@ impl servers_server::Servers for Servers {
         let caller = caller::of(&request);
         let v1::ServersSetLogLevelRequest { server, level } = request.into_inner();
         let level = super::tools::level(&level)?;
-        let server = self.0.pool.get(&server)?;
+        let server = self.0.pool.get(&server, &caller)?;
         let info = server.lists_for(&caller).info;
         if info.is_some_and(|info| !info.terms().offers.logging) {
             let name = server.config().name.clone();
@@ -180,7 +193,7 @@ impl servers_server::Servers for Servers {
         let only = if name.is_empty() {
             None
         } else {
-            Some(self.0.pool.get(&name)?.config().name.clone())
+            Some(self.0.pool.get(&name, &caller)?.config().name.clone())
         };
         let (changes, stream) = mpsc::channel(64);
         tokio::spawn(watch(Arc::clone(&self.0), caller, only, changes));
@@ -193,12 +206,13 @@ impl servers_server::Servers for Servers {
         &self,
         request: Request<v1::ServersLogsRequest>,
     ) -> Result<Response<Self::LogsStream>, Status> {
+        let caller = caller::of(&request);
         let v1::ServersLogsRequest {
             server,
             tail,
             follow,
         } = request.into_inner();
-        let server = self.0.pool.get(&server)?;
+        let server = self.0.pool.get(&server, &caller)?;
         let (lines, stream) = mpsc::channel(64);
         let tail = tail.map_or(usize::MAX, |n| n as usize);
         let (kept, news) = server.log().follow(tail);

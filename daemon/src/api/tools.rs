@@ -2,7 +2,7 @@
 
 use super::{Context, caller, convert, deadline, lists};
 use crate::{
-    catalog::{self, Item as _, Tool},
+    catalog::{Item as _, Tool},
     mcp::connection::CallEvent,
     pool::{Server, key::Caller},
     router::Call,
@@ -17,8 +17,8 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-/// The longest query.
-const MAX_QUERY: usize = 1024;
+/// How many tools a search finds unless it says how many.
+const MATCHES: usize = 10;
 
 /// How many events of one call may wait for a slow reader.
 const EVENTS: usize = 64;
@@ -58,20 +58,19 @@ impl tools_server::Tools for Tools {
     ) -> Result<Response<v1::ToolsSearchResponse>, Status> {
         let caller = caller::of(&request);
         let v1::ToolsSearchRequest { query, limit } = request.into_inner();
-        if query.len() > MAX_QUERY {
-            let message = format!("a query is no longer than {MAX_QUERY} bytes");
-            return Err(Failure::new(Reason::InvalidRequest, message).into());
-        }
-        let limit = if limit == 0 { 10 } else { limit as usize };
-        let servers = self.0.catalog.servers(&caller);
-        let (tools, _) = self.known_tools(&servers, &caller).await;
-        let matches = catalog::search(&tools, &query, limit);
+        let limit = match limit {
+            0 => MATCHES,
+            limit => limit as usize,
+        };
+        let catalog = &self.0.catalog;
+        lists::settle(&catalog.servers(&caller), &caller, Tool::KIND).await;
+        let matches = catalog.search(&query, limit, &caller).await?;
         Ok(Response::new(v1::ToolsSearchResponse {
             matches: matches
                 .iter()
-                .map(|(tool, score)| v1::ToolMatch {
-                    tool: Some(convert::tool(tool)),
-                    score: *score,
+                .map(|found| v1::ToolMatch {
+                    tool: Some(convert::tool(&found.tool)),
+                    score: found.score,
                 })
                 .collect(),
         }))

@@ -1,6 +1,6 @@
 //! What one server has of one kind, under the names that agents use.
 
-use super::Catalog;
+use super::{Catalog, search::Index};
 use crate::{
     config::{ServerConfig, ToolFilter},
     mcp::lists::{Definition, Kind, List},
@@ -11,7 +11,10 @@ use nexus_proto::{
     reason::Reason,
 };
 use parking_lot::Mutex;
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+};
 
 /// What has a name on its server: a tool or a prompt.
 pub trait Item: Sized + Send + Sync + 'static {
@@ -48,18 +51,21 @@ pub struct Names<T> {
     pub list: Vec<Arc<T>>,
     pub(super) by_name: HashMap<String, Arc<T>>,
     pub(super) by_agent_name: HashMap<String, Arc<T>>,
+    /// Made by whoever searches first.
+    pub(super) index: OnceLock<Index>,
     source: Arc<List>,
-    slug: Slug,
+    pub(super) slug: Slug,
     filter: ToolFilter,
 }
 
 impl<T: Item> Names<T> {
-    fn new(config: &ServerConfig, source: &Arc<List>) -> Self {
+    pub(super) fn new(config: &ServerConfig, source: &Arc<List>) -> Self {
         let (server, slug) = (config.name.as_str(), &config.slug);
         let mut names = Self {
             list: Vec::with_capacity(source.entries.len()),
             by_name: HashMap::new(),
             by_agent_name: HashMap::new(),
+            index: OnceLock::new(),
             source: Arc::clone(source),
             slug: slug.clone(),
             filter: config.tools.clone(),

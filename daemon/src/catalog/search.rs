@@ -1,91 +1,91 @@
-//! Finds tools by words: a plain count of where the words stand. Pure.
+//! Finds tools by words.
+//!
+//! Costs nothing until somebody searches. Then each list that the caller sees gets an index, which lives as long as
+//! the list does; a list that changes is another list. Work is done on a thread of its own, one search at a time.
 
-use super::{Item as _, Tool};
+mod document;
+mod index;
+mod rank;
+mod words;
+
+pub(super) use index::Index;
+
+use super::{Catalog, Names, Tool};
+use crate::pool::key::Caller;
+use nexus_proto::reason::{Failure, Reason};
 use std::sync::Arc;
 
-/// The tools that fit, the best first. An exact name comes before everything else.
-pub fn search<'a>(
-    tools: impl IntoIterator<Item = &'a Arc<Tool>>,
-    query: &str,
-    limit: usize,
-) -> Vec<(Arc<Tool>, f32)> {
-    let query = query.to_lowercase();
-    let words: Vec<&str> = query.split_whitespace().collect();
-    let mut found: Vec<(Arc<Tool>, f32)> = tools
-        .into_iter()
-        .map(|tool| (Arc::clone(tool), score(tool, query.trim(), &words)))
-        .filter(|(_, score)| *score > 0.0)
-        .collect();
-    // Sorting is stable: tools that fit equally well stay in their own order.
-    found.sort_by(|a, b| b.1.total_cmp(&a.1));
-    found.truncate(limit);
-    found
+/// The longest query, in bytes.
+pub const MAX_QUERY: usize = 1024;
+
+/// The most tools that one search finds.
+pub const MAX_MATCHES: usize = 100;
+
+/// A tool that fits.
+#[derive(Debug, Clone)]
+pub struct Match {
+    /// The tool.
+    pub tool: Arc<Tool>,
+    /// How well it fits: 1 if it has exactly that name, else less.
+    pub score: f32,
 }
 
-fn score(tool: &Tool, query: &str, words: &[&str]) -> f32 {
-    let name = tool.tool.to_lowercase();
-    if [
-        name.as_str(),
-        &tool.name.to_lowercase(),
-        &tool.dotted().to_lowercase(),
-    ]
-    .contains(&query)
-    {
-        return 100.0;
+impl Catalog {
+    /// The tools of known lists that fit, as this caller sees them, the best first.
+    pub async fn search(
+        &self,
+        query: &str,
+        limit: usize,
+        caller: &Caller,
+    ) -> Result<Vec<Match>, Failure> {
+        if query.len() > MAX_QUERY {
+            let message = format!("a query is no longer than {MAX_QUERY} bytes");
+            return Err(Failure::new(Reason::InvalidRequest, message));
+        }
+        let servers = self.servers(caller);
+        let lists = servers.iter().filter_map(|server| self.of(server, caller));
+        let lists: Vec<Arc<Names<Tool>>> = lists.collect();
+        let query = query.to_owned();
+        let turn = Arc::clone(&self.searching).acquire_owned().await;
+        let found = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            search(&lists, &query, limit.min(MAX_MATCHES))
+        });
+        let broken =
+            |error: String| Failure::new(Reason::Internal, format!("cannot search: {error}"));
+        let found = found.await.map_err(|error| broken(error.to_string()))?;
+        found.map_err(|error| broken(error.to_string()))
     }
-    let about = tool.about();
-    let title = about.title.unwrap_or_default().to_lowercase();
-    let description = about.description.unwrap_or_default().to_lowercase();
-    let server = tool.server.to_lowercase();
-    let of_word = |word: &&str| {
-        let points = |text: &str, points: f32| if text.contains(*word) { points } else { 0.0 };
-        points(&name, 5.0) + points(&title, 3.0) + points(&server, 2.0) + points(&description, 1.0)
-    };
-    words.iter().map(of_word).sum()
+}
+
+/// The tools of these lists that fit. Indexes that are missing are made.
+fn search(lists: &[Arc<Names<Tool>>], query: &str, limit: usize) -> tantivy::Result<Vec<Match>> {
+    let mut indexes = Vec::with_capacity(lists.len());
+    for names in lists {
+        indexes.push(index_of(names)?);
+    }
+    let hits = rank::rank(&indexes, query, limit)?;
+    let found = hits.into_iter().filter_map(|hit| {
+        let tool = lists[hit.list].list.get(hit.tool as usize)?;
+        Some(Match {
+            tool: Arc::clone(tool),
+            score: hit.score,
+        })
+    });
+    Ok(found.collect())
+}
+
+fn index_of(names: &Names<Tool>) -> tantivy::Result<&Index> {
+    if let Some(index) = names.index.get() {
+        return Ok(index);
+    }
+    // Nobody else is at it: one search at a time.
+    let index = Index::new(&names.list, names.slug.as_str())?;
+    Ok(names.index.get_or_init(|| index))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::mcp::lists::Definition;
-
-    fn tool(name: &str, description: &str) -> Arc<Tool> {
-        let json = format!(r#"{{"name":"{name}","description":"{description}"}}"#);
-        Arc::new(Tool::new(
-            format!("s__{name}"),
-            "s".into(),
-            &Definition {
-                key: name.into(),
-                json: json.into(),
-            },
-        ))
-    }
-
-    fn names(query: &str) -> Vec<String> {
-        let tools = [
-            tool("list_files", "Lists the files of a folder"),
-            tool("read", "Reads a file"),
-            tool("read_many", "Reads many files at once"),
-            tool("time", "Tells the time"),
-        ];
-        let found = search(&tools, query, 10);
-        found
-            .into_iter()
-            .map(|(tool, _)| tool.tool.clone())
-            .collect()
-    }
-
-    #[test]
-    fn an_exact_name_comes_first() {
-        assert_eq!(names("read")[0], "read");
-        assert_eq!(names("s__read_many")[0], "read_many");
-        assert_eq!(names("s.time"), ["time"]);
-    }
-
-    #[test]
-    fn more_words_fit_better_and_names_count_more_than_descriptions() {
-        assert_eq!(names("files read"), ["read_many", "list_files", "read"]);
-        assert_eq!(names("nothing of this"), ["list_files"]);
-        assert!(names("").is_empty());
-    }
-}
+#[path = "../../tests/search/corpus.rs"]
+mod corpus;
+#[cfg(test)]
+mod tests;

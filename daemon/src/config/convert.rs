@@ -1,7 +1,8 @@
 //! From what is written to what is run.
 
-use super::{Config, MAX_QUEUE, ServerConfig, Sharing, name_servers};
+use super::{Config, MAX_QUEUE, ServerConfig, Sharing, error::failure, name_servers};
 use crate::{
+    process::Helpers,
     supervisor::health::HealthPolicy,
     transport::http::spec::{CONNECT_TIMEOUT, HttpSpec, Secret, TlsSpec},
 };
@@ -9,7 +10,7 @@ use nexus_config::{
     Loaded, Server, Transport,
     layers::Places,
     model::{Health, Http},
-    resolve::{self, Remote, Resolved, resolve},
+    resolve::{self, Remote, Resolved, resolve_all},
     secret::How,
 };
 use std::{sync::Arc, time::Duration};
@@ -17,7 +18,7 @@ use std::{sync::Arc, time::Duration};
 /// More callers than this have nothing to wait for.
 const MOST_WAITING: usize = 10_000;
 
-/// What is to run. A server that lacks something (a variable, a secret) is left out, with a word: the others
+/// What is to run. A server that lacks something (a variable, a secret) is there, and cannot start: the others
 /// are not to wait for it.
 pub(super) fn config(loaded: Loaded, places: &Places) -> Config {
     let mut config = Config {
@@ -27,14 +28,19 @@ pub(super) fn config(loaded: Loaded, places: &Places) -> Config {
         settings: loaded.settings,
         ..Config::default()
     };
-    let (headers, diagnoses) = resolve::headers(&config.settings, places, How::Fetch);
+    let (headers, diagnoses) = resolve::headers(&config.settings, places, How::Fetch(&Helpers));
     config.diagnoses.extend(diagnoses);
-    for written in loaded.servers.into_iter().filter(|server| server.enabled) {
-        let (resolved, diagnoses) = resolve(&written, places, How::Fetch);
+    let mut servers = loaded.servers;
+    servers.retain(|server| server.enabled);
+    let resolved = resolve_all(&servers, places, &Helpers);
+    for (written, (resolved, diagnoses)) in servers.into_iter().zip(resolved) {
+        let lacks = diagnoses.iter().find(|diagnosis| diagnosis.is_error());
+        let lacks = lacks.map(|diagnosis| Arc::new(failure(diagnosis)));
         config.diagnoses.extend(diagnoses);
-        if let Some(resolved) = resolved {
-            config.servers.extend(server(written, resolved, &headers));
-        }
+        let made = server(written, resolved, &headers);
+        config
+            .servers
+            .extend(made.map(|made| ServerConfig { lacks, ..made }));
     }
     name_servers(&mut config.servers);
     config
@@ -42,18 +48,18 @@ pub(super) fn config(loaded: Loaded, places: &Places) -> Config {
 
 fn server(
     written: Server,
-    resolved: Resolved,
+    resolved: Option<Resolved>,
     headers: &[(String, Secret)],
 ) -> Option<ServerConfig> {
     let defaults = match (written.transport.as_ref()?, resolved) {
         (
             Transport::Stdio(stdio),
-            Resolved::Stdio {
+            Some(Resolved::Stdio {
                 command,
                 args,
                 env,
                 cwd,
-            },
+            }),
         ) => ServerConfig {
             args,
             env,
@@ -61,15 +67,18 @@ fn server(
             cwd,
             ..ServerConfig::new(&written.name, command)
         },
-        (Transport::Http(http), Resolved::Http(remote)) => ServerConfig {
+        (Transport::Http(http), Some(Resolved::Http(remote))) => ServerConfig {
             http: Some(spec(http, *remote, headers)),
             ..ServerConfig::new(&written.name, String::new())
         },
-        _ => return None,
+        // It lacks something: what is shown of it, and nothing that could be run or reached.
+        (Transport::Stdio(stdio), _) => ServerConfig::new(&written.name, stdio.command.raw.clone()),
+        (Transport::Http(_), _) => ServerConfig::new(&written.name, String::new()),
     };
     let forwards = defaults.http.as_ref().is_some_and(|http| http.forward_auth);
     Some(ServerConfig {
         source: Some(written.origin.source.path.clone()),
+        scope: written.scope.clone(),
         timeout: written.timeout.unwrap_or(defaults.timeout),
         start_timeout: written.start_timeout.unwrap_or(defaults.start_timeout),
         health: health(written.health, defaults.health),
@@ -172,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_lacks_something_is_left_out_and_the_others_are_not() {
+    fn a_server_that_lacks_something_is_there_and_cannot_start_and_the_others_can() {
         let config = of(r#"{"mcpServers": {
             "a": {"command": "x", "env": {"T": "${NEXUS_TEST_NOT_SET}"}},
             "b": {"command": "x"},
@@ -181,7 +190,18 @@ mod tests {
             "e": {"url": "https://x", "headers": {"X": "a\nb"}},
             "f": {"url": "https://x", "tls": {"cert": "/c.pem"}}
         }}"#);
-        assert_eq!(config.servers.len(), 1, "{:?}", config.servers);
+        let [a, b, c, d, e, f] = &config.servers[..] else {
+            panic!("{config:?}")
+        };
+        let lacks = a.lacks.as_ref().unwrap();
+        assert_eq!(lacks.message, "the variable NEXUS_TEST_NOT_SET is not set");
+        assert_eq!(lacks.details.server.as_deref(), Some("a"));
+        assert!(lacks.details.hint.is_some() && b.lacks.is_none());
+        assert!(a.env.is_empty() && a.args.is_empty());
+        for remote in [c, d, e, f] {
+            assert!(remote.lacks.is_some() && remote.http.is_none());
+            assert_eq!(remote.transport(), "http");
+        }
         let told = config.warnings().join("\n");
         assert_eq!(told.matches("NEXUS_TEST_NOT_SET").count(), 2, "{told}");
         assert!(

@@ -1,6 +1,7 @@
 //! Why the configuration cannot be used.
 
 use nexus_config::{Diagnosis, Layer, Source};
+use nexus_proto::reason::{Details, Failure, Reason};
 use std::{fmt, path::Path};
 
 /// Why the configuration cannot be used: at least one error, and what else looks wrong.
@@ -32,10 +33,44 @@ impl ConfigError {
         Self::new(vec![Diagnosis::error("config::unreadable", message)])
     }
 
-    /// What to do about it.
-    pub fn hint(&self) -> Option<&str> {
-        let first = self.diagnoses.first()?;
-        first.fixes.first().map(String::as_str)
+    /// As a client is told of it.
+    pub fn failure(&self) -> Failure {
+        let failure = Failure::new(Reason::ConfigInvalid, self.to_string());
+        match self.diagnoses.first() {
+            Some(first) => failure.with(|details| {
+                *details = self::details(first);
+                let file = first.source.as_ref().map(|source| source.path.display());
+                let look =
+                    file.map(|file| format!("`nexusctl config check {file}` shows the line"));
+                details.fixes.extend(look);
+            }),
+            None => failure,
+        }
+    }
+}
+
+/// A diagnosis as those are told of it who wait for what it is about.
+pub(super) fn failure(diagnosis: &Diagnosis) -> Failure {
+    Failure::new(Reason::ConfigInvalid, diagnosis.message.clone())
+        .with(|details| *details = self::details(diagnosis))
+}
+
+fn details(diagnosis: &Diagnosis) -> Details {
+    let mut fixes = diagnosis.fixes.iter().cloned();
+    let source = diagnosis.source.as_ref().map(|source| {
+        let place = diagnosis
+            .place()
+            .map(|(line, column)| format!(":{line}:{column}"));
+        let path = source.path.display();
+        format!("{path}{} ({})", place.unwrap_or_default(), source.layer)
+    });
+    Details {
+        server: diagnosis.server.clone(),
+        causes: diagnosis.notes.clone(),
+        hint: fixes.next(),
+        fixes: fixes.collect(),
+        source,
+        ..Details::default()
     }
 }
 

@@ -1,10 +1,11 @@
 //! Tells when one of the configuration files has been written.
 
+use nexus_config::{belief, source::MAX_SIZE};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use std::{
     collections::BTreeSet,
     ffi::{OsStr, OsString},
-    fs,
+    io::Read as _,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -107,10 +108,12 @@ impl FileWatch {
     }
 }
 
-/// What is in a file. Anything that is none could keep us waiting for ever.
+/// What is in a file, as far as it was read before.
 fn read(file: &Path) -> Option<Vec<u8>> {
-    let is_file = fs::metadata(file).is_ok_and(|meta| meta.is_file());
-    is_file.then(|| fs::read(file).ok()).flatten()
+    let mut bytes = Vec::new();
+    let (file, _) = belief::open(file).ok()?;
+    let mut limited = file.take(MAX_SIZE as u64 + 1);
+    limited.read_to_end(&mut bytes).ok().map(|_| bytes)
 }
 
 /// Where the file is, and where it really is if that is a link. Their folders are watched, not the file
@@ -123,6 +126,7 @@ fn places(file: &Path) -> [PathBuf; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     const MOMENT: Duration = Duration::from_millis(20);
 

@@ -122,6 +122,7 @@ impl Face {
             servers: route.servers,
             project: headers::project(&parts.headers),
             credential: guard::credential(&parts.headers, way),
+            tools: route::tools(parts.uri.query()),
         };
         match parts.method {
             Method::POST => {

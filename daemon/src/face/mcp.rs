@@ -4,6 +4,7 @@
 //! own, and are answered in the era that they were asked in.
 
 mod answer;
+mod builtin;
 mod client;
 mod lists;
 mod message;

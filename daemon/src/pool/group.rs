@@ -270,6 +270,8 @@ fn instance_spec(config: &ServerConfig, key: &Key, folder: Option<&Path>) -> Ins
         name: config.name.clone(),
         origin: config.origin(),
         target,
+        shown: config.shown(),
+        lacks: config.lacks.clone(),
         start_timeout: config.start_timeout,
         health: config.health,
         keep_alive: config.start == Start::Eager && idle_stop.is_none(),

@@ -60,7 +60,7 @@ impl Caller {
 
     /// Whether it sees this server. What somebody does not see does not exist for them.
     pub fn sees(&self, server: &Server) -> bool {
-        self.sight.has(server)
+        self.sight.has(server) && server.is_for(self)
     }
 }
 

@@ -72,7 +72,7 @@ pub struct Server {
 impl Server {
     pub(super) fn new(config: ServerConfig, surroundings: Surroundings) -> Arc<Self> {
         let logs = surroundings.logs.as_ref();
-        let log = logs.map(|logs| logs.file(config.slug.as_str()));
+        let log = logs.map(|logs| logs.file(&config.log_name()));
         let server = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
             surroundings,
@@ -99,6 +99,11 @@ impl Server {
     /// How it is configured.
     pub fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.config.read())
+    }
+
+    /// Whether this caller sees it.
+    pub fn is_for(&self, caller: &Caller) -> bool {
+        self.config.read().scope.has(caller.project.as_deref())
     }
 
     /// What it wrote to its standard error.
@@ -137,6 +142,9 @@ impl Server {
 
     /// Whether a call of this caller's could be sent now.
     pub fn readiness_for(&self, caller: &Caller) -> Readiness {
+        if let Some(lacks) = &self.config().lacks {
+            return Readiness::Refused(Failure::clone(lacks));
+        }
         let group = self.known_group(caller);
         match group.map_or(Readiness::Asleep, |group| group.readiness()) {
             Readiness::Asleep if self.is_held() => Readiness::Refused(self.stopped()),
@@ -153,6 +161,9 @@ impl Server {
 
     /// Why one of its processes does not run, though it should.
     pub fn check_running(&self) -> Result<(), Failure> {
+        if let Some(lacks) = &self.config().lacks {
+            return Err(Failure::clone(lacks));
+        }
         for member in self.members() {
             if let Readiness::Refused(failure) = member.instance.current().readiness() {
                 return Err(self.about(failure));
@@ -423,7 +434,9 @@ impl Server {
         let before = self.config();
         *self.config.write() = Arc::new(config.clone());
         self.log.hide(config.secrets());
-        let replace = before.target() != config.target();
+        let is_same =
+            |a: &ServerConfig, b: &ServerConfig| (a.target(), &a.lacks) == (b.target(), &b.lacks);
+        let replace = !is_same(&before, config);
         if replace {
             // Another program: what the old one asked says nothing about it.
             self.asks.store(false, Ordering::Relaxed);
@@ -434,7 +447,7 @@ impl Server {
         for group in groups {
             group.reconfigure(config, shelf, replace).await;
         }
-        if before.start != config.start {
+        if before.start != config.start || before.lacks.is_none() && config.lacks.is_some() {
             self.start_if_eager().await;
         }
         replace
@@ -447,7 +460,10 @@ impl Server {
     }
 
     pub(super) async fn start_if_eager(&self) {
-        if self.config().start == Start::Eager && !self.is_held() {
+        let config = self.config();
+        // What it lacks is told at once, not by the first call.
+        let starts = config.start == Start::Eager || config.lacks.is_some();
+        if starts && !self.is_held() {
             for member in self.members().iter().filter(|m| m.key == Key::SHARED) {
                 member.instance.command(Command::Start).await;
             }

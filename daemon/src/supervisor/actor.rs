@@ -510,6 +510,13 @@ impl Actor {
     }
 
     async fn spawn(&mut self, generation: Generation) -> Option<Event> {
+        if let Some(lacks) = self.spec.lacks.clone() {
+            self.turn = None;
+            debug!(server = self.spec.name, %lacks, "cannot start");
+            self.because(&lacks.message);
+            self.remember(lacks);
+            return Some(Event::CannotSpawn(generation));
+        }
         let mut tries = 0;
         loop {
             let turn = self.turn.take().unwrap_or_default();

@@ -33,11 +33,10 @@ pub(super) fn ended(
 ) -> Failure {
     let slug = Slug::of(&spec.name);
     let remedy = match failure.reason {
-        Reason::ServerExited => remedy::ended(exit, stderr, slug.as_str()),
+        Reason::ServerExited => remedy::ended(exit, stderr, &spec.shown, slug.as_str()),
         Reason::HandshakeFailed => match &spec.target {
-            Target::Process(spawn) => {
-                let command = &spawn.command;
-                remedy::no_handshake(command, spec.start_timeout, stderr, slug.as_str())
+            Target::Process(_) => {
+                remedy::no_handshake(&spec.shown, spec.start_timeout, stderr, slug.as_str())
             }
             Target::Http(http) => remedy::no_mcp_there(&http.url.to_string()),
         },

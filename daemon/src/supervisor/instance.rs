@@ -16,7 +16,7 @@ use crate::{
     transport::http::Memory,
 };
 use futures_util::FutureExt as _;
-use nexus_proto::level::LogLevel;
+use nexus_proto::{level::LogLevel, reason::Failure};
 use parking_lot::Mutex;
 use std::{
     panic::AssertUnwindSafe,
@@ -35,6 +35,10 @@ pub struct InstanceSpec {
     pub origin: Option<String>,
     /// What is to be run, or reached.
     pub target: Target,
+    /// The same as people may see it: without secrets.
+    pub shown: String,
+    /// Why it cannot be: it lacks something that only an operator can give it.
+    pub lacks: Option<Arc<Failure>>,
     /// How long the handshake may take.
     pub start_timeout: Duration,
     /// How it is looked after while it runs.
@@ -193,6 +197,8 @@ mod tests {
                 env: BTreeMap::from([("PATH".into(), "/bin:/usr/bin".into())]),
                 cwd: None,
             }),
+            shown: String::new(),
+            lacks: None,
             start_timeout: Duration::from_secs(600),
             health: HealthPolicy::default(),
             idle_stop: None,

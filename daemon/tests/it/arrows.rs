@@ -52,7 +52,10 @@ const PURE: &[&str] = &[
     "face/sniff.rs",
     "catalog/headers.rs",
     "catalog/schema.rs",
-    "catalog/search.rs",
+    "catalog/search/document.rs",
+    "catalog/search/index.rs",
+    "catalog/search/rank.rs",
+    "catalog/search/words.rs",
     "nearest.rs",
 ];
 

@@ -56,7 +56,8 @@ async fn what_is_wrong_gets_the_status_that_its_era_has_for_it() {
     let other = modern("no/such", "2026-07-28");
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let unknown = ("mcp-session-id", "0123456789abcdef0123456789abcdef-zz-");
-    let cases: &[(&str, &str, Headers<'_>, &str, u16, Option<i64>)] = &[
+    type Case<'a> = (&'a str, &'a str, Headers<'a>, &'a str, u16, Option<i64>);
+    let cases: &[Case<'_>] = &[
         ("POST", "/mcp", &[JSON, MODERN, LIST], &list, 200, None),
         ("POST", "/mcp/t", &[JSON, MODERN, LIST], &list, 200, None),
         ("POST", "/mcp", &[MODERN, LIST], &list, 415, None),

@@ -35,7 +35,7 @@ enum Way {
     },
 }
 
-/// A client. Over HTTP, `hello` may name one server.
+/// A client. Over HTTP, `hello` may name one server, and how tools are shown.
 pub(crate) struct Mcp {
     way: Way,
     from: mpsc::UnboundedReceiver<Value>,
@@ -78,9 +78,14 @@ impl Mcp {
             }
             Door::Http => Way::Http {
                 socket,
-                path: match hello["servers"][0].as_str() {
-                    Some(server) => format!("/mcp/{server}"),
-                    None => "/mcp".to_owned(),
+                path: {
+                    let server = hello["servers"][0].as_str();
+                    let server = server.map(|name| format!("/{name}")).unwrap_or_default();
+                    let tools = hello["tools"].as_str();
+                    let tools = tools
+                        .map(|mode| format!("?tools={mode}"))
+                        .unwrap_or_default();
+                    format!("/mcp{server}{tools}")
                 },
                 session: None,
                 to,

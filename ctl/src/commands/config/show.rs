@@ -25,6 +25,8 @@ pub(crate) async fn run(context: &Context, origin: bool, offline: bool) -> Resul
         }
     }
     let (_, loaded) = load(None);
+    let here = std::env::current_dir().ok();
+    let here = here.as_deref();
     let errors = loaded
         .diagnoses
         .iter()
@@ -32,11 +34,15 @@ pub(crate) async fn run(context: &Context, origin: bool, offline: bool) -> Resul
     errors.for_each(|diagnosis| context.output.diagnosis(diagnosis));
     if origin && !context.output.json {
         let mut table = Table::new(&["NAME", "LAYER", "STATE", "FROM"]);
-        let mut rows: Vec<(&Server, &str)> = loaded
-            .servers
-            .iter()
-            .map(|server| (server, if server.enabled { "used" } else { "disabled" }))
-            .collect();
+        let state = |server: &Server| match server.enabled {
+            _ if !server.scope.reaches(here) => "elsewhere",
+            _ if !server.scope.has(here) => "overridden",
+            true => "used",
+            false => "disabled",
+        };
+        let servers = loaded.servers.iter();
+        let mut rows: Vec<(&Server, &str)> =
+            servers.map(|server| (server, state(server))).collect();
         rows.extend(
             loaded
                 .overridden
@@ -62,8 +68,7 @@ pub(crate) async fn run(context: &Context, origin: bool, offline: bool) -> Resul
         return context.output.table(&table);
     }
     let servers: Map<String, Value> = loaded
-        .servers
-        .iter()
+        .seen_from(here)
         .map(|server| (server.name.clone(), show::server(server, origin)))
         .collect();
     context

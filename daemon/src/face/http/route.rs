@@ -1,5 +1,7 @@
 //! What a path leads to. Pure.
 
+use crate::pool::ToolsMode;
+
 /// What a path leads to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Route {
@@ -21,6 +23,13 @@ impl Route {
     }
 }
 
+/// How tools are shown: `/mcp?tools=search`. What is not known is the usual way.
+pub(super) fn tools(query: Option<&str>) -> ToolsMode {
+    let mut pairs = query.unwrap_or_default().split('&');
+    let mode = pairs.find_map(|pair| pair.strip_prefix("tools="));
+    mode.and_then(ToolsMode::parse).unwrap_or_default()
+}
+
 /// Text without its `%XX`.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
@@ -40,6 +49,19 @@ fn decode(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_query_says_how_tools_are_shown() {
+        for (query, mode) in [
+            (Some("tools=search"), ToolsMode::Search),
+            (Some("x=1&tools=both&y"), ToolsMode::Both),
+            (Some("tools=nothing"), ToolsMode::Direct),
+            (Some(""), ToolsMode::Direct),
+            (None, ToolsMode::Direct),
+        ] {
+            assert_eq!(tools(query), mode, "{query:?}");
+        }
+    }
 
     #[test]
     fn a_path_leads_to_everything_or_to_one_server() {

@@ -132,13 +132,18 @@ pub(super) fn mend_arguments(failure: &Failure, dialect: Dialect) -> Bytes {
     let faults: Vec<_> = std::iter::once(failure.message.clone())
         .chain(faults)
         .collect();
-    let text = json!(faults.join("\n"));
+    failed(&faults.join("\n"), dialect)
+}
+
+/// The result of a tool that failed: what the model reads.
+pub(super) fn failed(text: &str, dialect: Dialect) -> Bytes {
+    let text = json!(text);
     let content = format!(r#""content":[{{"type":"text","text":{text}}}],"isError":true"#);
     shape(format!("{{{content}}}").into(), dialect, false)
 }
 
 /// The message, with what helps a model to go on.
-fn sentence(failure: &Failure) -> String {
+pub(super) fn sentence(failure: &Failure) -> String {
     match &failure.details.suggestion {
         Some(near) => format!("{}; did you mean {near}?", failure.message),
         None => failure.message.clone(),

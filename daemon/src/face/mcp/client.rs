@@ -17,7 +17,7 @@ use crate::{
         outgoing,
     },
     pool::{
-        Pool, Sight,
+        Pool, Sight, ToolsMode,
         key::{Caller, Credential},
     },
     router::Router,
@@ -43,6 +43,7 @@ const MAX_REQUESTS: usize = 1024;
 struct Hello {
     project: Option<PathBuf>,
     servers: Vec<String>,
+    tools: String,
 }
 
 /// What a client says of itself, or a door of it.
@@ -54,6 +55,8 @@ pub struct Introduction {
     pub project: Option<PathBuf>,
     /// What it shows to servers.
     pub credential: Option<Credential>,
+    /// How it wants its tools.
+    pub tools: ToolsMode,
 }
 
 /// A request under way.
@@ -128,11 +131,12 @@ impl Client {
 
     /// It has said what it works on, and with which servers.
     pub fn introduce(&self, introduction: Introduction) {
-        self.agent.note_project(&introduction.project);
+        let project = introduction.project;
+        let project = project.map(|said| self.agent.works_in(said));
         let mut caller = self.caller.write();
-        caller.project = introduction.project;
+        caller.project = project;
         caller.credential = introduction.credential;
-        caller.sight = Arc::new(Sight::of(introduction.servers));
+        caller.sight = Arc::new(Sight::of(introduction.servers).with_tools(introduction.tools));
     }
 
     /// Begins a session of the legacy era: from now on the client can be asked. False when it had begun.
@@ -313,6 +317,8 @@ impl Client {
             servers: hello.servers,
             project: hello.project.as_deref().and_then(folder),
             credential: None,
+            // A newer bridge may know of more modes: what we do not know is the usual one.
+            tools: ToolsMode::parse(&hello.tools).unwrap_or_default(),
         });
     }
 

@@ -1,10 +1,15 @@
 //! The lists of all servers as one.
 
-use super::{client::Client, splice, view::View};
+use super::{
+    builtin::{self, Builtin},
+    client::Client,
+    splice,
+    view::View,
+};
 use crate::{
     catalog::{Item, Prompt, Tool},
     mcp::lists::Kind,
-    pool::key::Caller,
+    pool::{ToolsMode, key::Caller},
 };
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
@@ -16,25 +21,51 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The list of one kind: JSON text, a member without braces.
 pub(super) async fn list(client: &Client, kind: Kind) -> Vec<u8> {
     let caller = client.caller();
-    let servers = client.catalog().servers(&caller);
-    let settled = servers.iter().map(|server| server.settled(&caller, kind));
-    let _ = timeout(PATIENCE, futures_util::future::join_all(settled)).await;
+    if kind == Kind::Tools && caller.sight.tools() == ToolsMode::Search {
+        return tools(client, &caller);
+    }
+    settle(client, &caller, kind).await;
     match kind {
-        Kind::Tools => named::<Tool>(client, &caller, "tools", |tool| &tool.definition),
-        Kind::Prompts => named::<Prompt>(client, &caller, "prompts", |prompt| &prompt.definition),
+        Kind::Tools => tools(client, &caller),
+        Kind::Prompts => {
+            let mut out = Array::new("prompts");
+            named::<Prompt>(client, &caller, &mut out, |prompt| &prompt.definition);
+            out.end()
+        }
         Kind::Resources => addressed(client, &caller, kind, "resources", "uri"),
         Kind::Templates => addressed(client, &caller, kind, "resourceTemplates", "uriTemplate"),
     }
 }
 
+/// Waits for servers that start for the first time.
+pub(super) async fn settle(client: &Client, caller: &Caller, kind: Kind) {
+    let servers = client.catalog().servers(caller);
+    let settled = servers.iter().map(|server| server.settled(caller, kind));
+    let _ = timeout(PATIENCE, futures_util::future::join_all(settled)).await;
+}
+
+/// Our own tools and those of the servers, as far as the client wants them.
+fn tools(client: &Client, caller: &Caller) -> Vec<u8> {
+    let mode = caller.sight.tools();
+    let mut out = Array::new("tools");
+    if mode != ToolsMode::Direct {
+        for own in builtin::definitions(client.catalog(), caller) {
+            out.push(own.as_bytes());
+        }
+    }
+    if mode != ToolsMode::Search {
+        named::<Tool>(client, caller, &mut out, |tool| &tool.definition);
+    }
+    out.end()
+}
+
 fn named<T: Item>(
     client: &Client,
     caller: &Caller,
-    array: &str,
+    out: &mut Array,
     definition: fn(&T) -> &bytes::Bytes,
-) -> Vec<u8> {
+) {
     let keeps_names = View::of(caller).single().is_some();
-    let mut out = Array::new(array);
     for server in client.catalog().servers(caller) {
         let Some(names) = client.catalog().of::<T>(&server, caller) else {
             continue;
@@ -43,7 +74,10 @@ fn named<T: Item>(
             let item: &Arc<T> = item;
             let own = definition(item);
             if keeps_names {
-                out.push(own);
+                // Two of one name would be one too many; `execute` reaches the server's.
+                if T::KIND != Kind::Tools || Builtin::named(item.own_name(), caller).is_none() {
+                    out.push(own);
+                }
                 continue;
             }
             let name = serde_json::Value::from(item.name()).to_string();
@@ -52,7 +86,6 @@ fn named<T: Item>(
             }
         }
     }
-    out.end()
 }
 
 fn addressed(client: &Client, caller: &Caller, kind: Kind, array: &str, key: &str) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! What a client can ask for.
 
 use super::{
-    answer,
+    answer, builtin,
     client::Client,
     lists,
     message::Out,
@@ -39,6 +39,9 @@ pub(super) struct Asked<'a> {
 /// Answers a request.
 pub(super) async fn answer(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
     let modern = asked.dialect.is_modern();
+    if let Some(answer) = builtin::answer(asked).await {
+        return Ok(answer);
+    }
     match asked.method {
         "initialize" => initialize(asked),
         "ping" if !modern => Ok(answer::nothing(asked.dialect)),
@@ -161,9 +164,10 @@ fn server_info() -> serde_json::Value {
     json!({"name": "nexus", "title": "Nexus", "version": env!("CARGO_PKG_VERSION")})
 }
 
-/// How the servers want to be used, as far as they are known.
+/// How we and the servers want to be used, as far as they are known.
 fn instructions(client: &Client) -> Option<String> {
     let caller = client.caller();
+    let own = builtin::instructions(&caller).map(str::to_owned);
     let single = View::of(&caller).single().is_some();
     let all = client
         .catalog()
@@ -178,7 +182,7 @@ fn instructions(client: &Client) -> Option<String> {
                 (text, false) => Some(format!("## {}\n{text}", config.slug)),
             }
         });
-    let all: Vec<_> = all.collect();
+    let all: Vec<_> = own.into_iter().chain(all).collect();
     (!all.is_empty()).then(|| all.join("\n\n"))
 }
 
@@ -193,6 +197,8 @@ pub(super) struct Request {
 
 enum What {
     Call(String, Bytes),
+    /// A call whose tool is an argument of `execute`.
+    Execute(String, Bytes),
     Read(String),
     Prompt(String, Bytes),
 }
@@ -207,7 +213,10 @@ impl Request {
                 .map_or_else(Bytes::new, |raw| asked.raw.slice_ref(raw.get().as_bytes()))
         };
         let what = match asked.method {
-            "tools/call" => What::Call(name()?, arguments()),
+            "tools/call" => match builtin::to_execute(asked) {
+                Some((name, arguments)) => What::Execute(name, arguments),
+                None => What::Call(name()?, arguments()),
+            },
             "prompts/get" => What::Prompt(name()?, arguments()),
             _ => What::Read(required(params.uri.as_deref(), "uri")?.to_owned()),
         };
@@ -229,15 +238,20 @@ impl Request {
         let client = &self.client;
         let view = View::of(&caller);
         let result = match &self.what {
-            What::Call(name, arguments) => {
+            What::Call(name, arguments) | What::Execute(name, arguments) => {
                 let name = view.name(name, client.catalog());
                 let called = self.call(&caller, &name, arguments.clone(), out).await;
-                if let Err(failure) = &called
-                    && failure.reason == Reason::InvalidArguments
-                {
-                    return Ok(answer::mend_arguments(failure, dialect));
+                let executed = matches!(self.what, What::Execute(..));
+                match &called {
+                    Err(failure) if failure.reason == Reason::InvalidArguments => {
+                        return Ok(answer::mend_arguments(failure, dialect));
+                    }
+                    // The name is an argument here, and the model's to mend as well.
+                    Err(failure) if executed && builtin::is_wrong_name(failure) => {
+                        return Ok(answer::failed(&answer::sentence(failure), dialect));
+                    }
+                    _ => called,
                 }
-                called
             }
             What::Read(uri) => {
                 let (server, uri) = view.resource(Kind::Resources, uri, client.catalog());
