@@ -5,7 +5,7 @@ mod limit;
 mod requests;
 mod subscribe;
 
-pub use requests::{Call, Complete, GetPrompt, Read, Reference};
+pub use requests::{Call, Complete, GetPrompt, Read, Reference, Round};
 pub use subscribe::keep_up;
 
 use crate::{

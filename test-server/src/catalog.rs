@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use crate::conformance;
 use crate::definitions;
 use crate::options::Options;
 use crate::reply::{Outcome, RpcError};
@@ -41,6 +42,7 @@ pub(crate) struct Catalog {
     page_size: usize,
     extra_tool: AtomicBool,
     interactive: bool,
+    conformance: bool,
     /// How many entries the tool `grow` has added to each list.
     grown: [AtomicU32; 4],
 }
@@ -68,11 +70,13 @@ impl Catalog {
             Some(file) => written(&std::fs::read(file)?)?,
             None => Vec::new(),
         };
+        let fixtures = conformance::tools()
+            .filter(|_| options.conformance)
+            .map(Cow::Owned);
         Ok(Catalog {
             written: written.iter().map(|(name, _)| name.clone()).collect(),
-            tools: definitions::TOOLS
-                .into_iter()
-                .map(hints)
+            tools: fixtures
+                .chain(definitions::TOOLS.into_iter().map(hints))
                 .chain(env)
                 .chain(state)
                 .chain(interactive)
@@ -89,6 +93,7 @@ impl Catalog {
             page_size: options.page_size.map_or(usize::MAX, |size| size as usize),
             extra_tool: AtomicBool::new(false),
             interactive: options.interactive,
+            conformance: options.conformance,
             grown: Default::default(),
         })
     }
@@ -122,6 +127,16 @@ impl Catalog {
         self.interactive
     }
 
+    /// Whether it has what the conformance suite expects.
+    pub(crate) fn has_fixtures(&self) -> bool {
+        self.conformance
+    }
+
+    /// Whether there is a tool that can have its lists change.
+    pub(crate) fn can_grow(&self) -> bool {
+        self.interactive || self.conformance
+    }
+
     pub(crate) fn has_env_tool(&self) -> bool {
         self.env_tool
     }
@@ -153,6 +168,10 @@ impl Catalog {
             .map(|number| definitions::grown_entry(list, number))
             .collect();
         let grown = grown.iter().map(String::as_str);
+        let fixtures = |all: &'static [&'static str]| {
+            let count = if self.conformance { all.len() } else { 0 };
+            all.iter().copied().take(count)
+        };
         match list {
             List::Tools => {
                 let tools = self.tools.iter().map(AsRef::as_ref);
@@ -160,11 +179,27 @@ impl Catalog {
             }
             List::Resources => self.page(
                 list,
-                definitions::RESOURCES.into_iter().chain(grown),
+                definitions::RESOURCES
+                    .into_iter()
+                    .chain(fixtures(&conformance::RESOURCES))
+                    .chain(grown),
                 cursor,
             ),
-            List::Templates => self.page(list, definitions::RESOURCE_TEMPLATES.into_iter(), cursor),
-            List::Prompts => self.page(list, definitions::PROMPTS.into_iter().chain(grown), cursor),
+            List::Templates => self.page(
+                list,
+                definitions::RESOURCE_TEMPLATES
+                    .into_iter()
+                    .chain(fixtures(&conformance::RESOURCE_TEMPLATES)),
+                cursor,
+            ),
+            List::Prompts => self.page(
+                list,
+                definitions::PROMPTS
+                    .into_iter()
+                    .chain(fixtures(&conformance::PROMPTS))
+                    .chain(grown),
+                cursor,
+            ),
         }
     }
 

@@ -63,7 +63,9 @@ impl Spoken {
         params: &Params<'_>,
     ) -> Result<Dialect, RpcError> {
         let (era, meta) = (self.era, &params.meta);
-        if method == "initialize" {
+        // The modern revision has no such method: who asks for it in that revision is told so.
+        let in_modern = era != Era::Legacy && meta.version.as_deref() == Some(MODERN);
+        if method == "initialize" && !in_modern {
             return match era {
                 Era::Modern => Err(unsupported(
                     &self.supported(),
@@ -140,6 +142,17 @@ mod tests {
         );
         assert_eq!(
             decide(Era::Dual, false, "initialize", "{}"),
+            Ok(Dialect::Legacy)
+        );
+    }
+
+    #[test]
+    fn the_modern_era_has_no_initialize() {
+        for era in [Era::Dual, Era::Modern] {
+            assert_eq!(decide(era, false, "initialize", META), Ok(Dialect::Modern));
+        }
+        assert_eq!(
+            decide(Era::Legacy, false, "initialize", META),
             Ok(Dialect::Legacy)
         );
     }

@@ -5,6 +5,7 @@
 
 mod catalog;
 mod clock;
+mod conformance;
 mod definitions;
 mod eras;
 mod fault;

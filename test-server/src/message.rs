@@ -103,6 +103,8 @@ pub(crate) struct Params<'a> {
     pub(crate) protocol_version: Option<String>,
     pub(crate) request_state: Option<String>,
     #[serde(borrow)]
+    pub(crate) capabilities: Option<&'a RawValue>,
+    #[serde(borrow)]
     pub(crate) arguments: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(crate) input_responses: Option<&'a RawValue>,

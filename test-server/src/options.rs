@@ -85,6 +85,10 @@ pub struct Options {
     #[arg(long)]
     pub interactive: bool,
 
+    /// Offer what the conformance suite of MCP expects of a server too: its tools, resources and prompts `test_...`.
+    #[arg(long)]
+    pub conformance: bool,
+
     /// Write every answer as a JSON-RPC batch, together with the progress and the log messages of its request.
     ///
     /// This is 2025-03-26, the only revision with batches. Questions and changes are sent at once, each in a batch of

@@ -6,6 +6,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::catalog::{Catalog, List};
+use crate::conformance;
 use crate::definitions::{FOCUS, FOCUS_OF_RUST, LANGUAGES, TABLES, TEMPLATE_URI};
 use crate::message::{Argument, Context, Reference};
 use crate::reply::{Outcome, Reply, RpcError, quoted};
@@ -21,6 +22,11 @@ pub(crate) fn get(name: Option<&str>, arguments: Option<&RawValue>, catalog: &Ca
             RpcError::invalid_params(format!("arguments of prompt {name}: {error}"))
         })?,
     };
+    if catalog.has_fixtures()
+        && let Some(fixture) = conformance::prompt(name, &arguments)
+    {
+        return fixture;
+    }
     let (description, text) = match name {
         "greeting" => ("A greeting", greeting(&arguments)?),
         "code_review" => ("A review of code", code_review(&arguments)?),
@@ -71,9 +77,15 @@ pub(crate) fn complete(
     reference: Option<&Reference>,
     argument: Option<&Argument>,
     context: Option<&Context>,
+    catalog: &Catalog,
 ) -> Reply {
     let reference = reference.ok_or_else(|| RpcError::invalid_params("ref is required"))?;
     let argument = argument.ok_or_else(|| RpcError::invalid_params("argument is required"))?;
+    if catalog.has_fixtures()
+        && let Some(values) = conformance::complete(reference, argument)
+    {
+        return Ok(completed(&values));
+    }
     let known = |name| context.and_then(|context| context.arguments.get(name));
     let candidates: &[&str] = match (
         reference.r#type.as_str(),
@@ -107,8 +119,12 @@ pub(crate) fn complete(
         .copied()
         .filter(|value| value.starts_with(&argument.value))
         .collect();
+    Ok(completed(&values))
+}
+
+fn completed(values: &[&str]) -> Outcome {
     let completion = json!({ "total": values.len(), "values": values, "hasMore": false });
-    Ok(Outcome::complete(format!(r#""completion":{completion}"#)))
+    Outcome::complete(format!(r#""completion":{completion}"#))
 }
 
 #[cfg(test)]
@@ -167,7 +183,8 @@ mod tests {
             name: argument.to_owned(),
             value: value.to_owned(),
         };
-        complete(Some(&reference), Some(&argument), None)
+        let catalog = Catalog::new(&Options::default()).unwrap();
+        complete(Some(&reference), Some(&argument), None, &catalog)
     }
 
     #[test]

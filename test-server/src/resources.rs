@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use crate::catalog::{Catalog, List};
+use crate::conformance;
 use crate::definitions::CONTENTS;
 use crate::eras::Dialect;
 use crate::reply::{Outcome, Reply, RpcError, quoted};
@@ -34,6 +35,15 @@ pub(crate) fn read(
     catalog: &Catalog,
     changes: &Changes,
 ) -> Reply {
+    if let Some(uri) = uri
+        && catalog.has_fixtures()
+        && let Some((media_type, member)) = conformance::resource(uri)
+    {
+        let uri = quoted(uri);
+        return Ok(Outcome::cacheable(format!(
+            r#""contents":[{{"uri":{uri},"mimeType":"{media_type}",{member}}}]"#
+        )));
+    }
     let (uri, media_type, text) = find(uri, dialect, catalog)?;
     let text = quoted(&format!("{text}{}", changes.line(uri)));
     let uri = quoted(uri);
@@ -47,12 +57,19 @@ pub(crate) fn subscribable<'a>(
     uri: Option<&'a str>,
     catalog: &Catalog,
 ) -> Result<&'a str, RpcError> {
-    find(uri, Dialect::Legacy, catalog).map(|(uri, ..)| uri)
+    match uri {
+        Some(uri) if is_fixture(uri, catalog) => Ok(uri),
+        _ => find(uri, Dialect::Legacy, catalog).map(|(uri, ..)| uri),
+    }
 }
 
 /// Whether there is such a resource.
 pub(crate) fn exists(uri: &str, catalog: &Catalog) -> bool {
-    find(Some(uri), Dialect::Legacy, catalog).is_ok()
+    subscribable(Some(uri), catalog).is_ok()
+}
+
+fn is_fixture(uri: &str, catalog: &Catalog) -> bool {
+    catalog.has_fixtures() && conformance::resource(uri).is_some()
 }
 
 /// URI, media type and text of a resource.

@@ -3,6 +3,7 @@
 mod answer;
 mod ask;
 mod call;
+mod conformance;
 mod interact;
 mod listeners;
 mod session;
@@ -15,6 +16,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::value::RawValue;
 
 use crate::catalog::{Catalog, List};
+use crate::conformance::ASKING_PROMPT;
 use crate::eras::{self, Dialect, Spoken};
 use crate::fault::{self, Fault, Plan};
 use crate::journal::Journal;
@@ -165,6 +167,12 @@ impl Server {
         match (method, dialect) {
             ("tools/call", _) => call::call(self, &request),
             ("subscriptions/listen", Dialect::Modern) => self.listen(&request),
+            ("prompts/get", _)
+                if self.catalog.has_fixtures()
+                    && request.params.name.as_deref() == Some(ASKING_PROMPT) =>
+            {
+                conformance::prompt(self, &request);
+            }
             _ => match self.answer_at_once(method, &request) {
                 Ok(outcome) if start::is_start(method) && self.plan.has(Fault::AskInit) => {
                     ask::before_start(self, &request, outcome);
@@ -214,6 +222,7 @@ impl Server {
                 params.r#ref.as_ref(),
                 params.argument.as_ref(),
                 params.context.as_ref(),
+                &self.catalog,
             ),
             ("server/discover", Dialect::Modern) => Ok(self.discover()),
             ("initialize", Dialect::Legacy) => Ok(self.initialize(request)),

@@ -9,6 +9,7 @@ use serde_json::{Map, Number, Value, json};
 
 use crate::catalog::{Catalog, List};
 use crate::clock;
+use crate::conformance::{self, Fixture};
 use crate::interactive::{self, Interactive};
 use crate::reply::Outcome;
 
@@ -21,6 +22,8 @@ pub(crate) enum Job {
     Slow { duration: Duration, steps: u32 },
     /// Has to do with the client.
     Interactive(Interactive),
+    /// What the conformance suite expects.
+    Fixture(Fixture),
 }
 
 /// What a quick tool is to do.
@@ -183,6 +186,9 @@ pub(crate) fn prepare(
                 }),
                 nonce,
             ))
+        }
+        _ if catalog.has_fixtures() => {
+            Ok((Job::Fixture(conformance::prepare(name, arguments)?), None))
         }
         _ => Err(Refusal::UnknownTool),
     }

@@ -40,6 +40,7 @@ impl prompts_server::Prompts for Prompts {
             name: &name,
             arguments,
             deadline,
+            round: None,
         };
         let result = self.0.router.prompt(get).await?;
         Ok(Response::new(v1::PromptsGetResponse { result }))

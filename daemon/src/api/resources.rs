@@ -74,6 +74,7 @@ impl resources_server::Resources for Resources {
             server: &server,
             uri: &uri,
             deadline,
+            round: None,
         };
         let (result, server) = self.0.router.read(read).await?;
         Ok(Response::new(v1::ResourcesReadResponse { result, server }))

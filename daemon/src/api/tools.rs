@@ -88,6 +88,7 @@ impl tools_server::Tools for Tools {
             name: &name,
             arguments,
             deadline,
+            round: None,
             events: None,
             log_level: None,
         };
@@ -120,6 +121,7 @@ impl tools_server::Tools for Tools {
                 name: &name,
                 arguments,
                 deadline,
+                round: None,
                 events: None,
                 log_level,
             };

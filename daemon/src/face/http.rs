@@ -123,6 +123,7 @@ impl Face {
             project: headers::project(&parts.headers),
             credential: guard::credential(&parts.headers, way),
             tools: route::tools(parts.uri.query()),
+            profile: route::profile(parts.uri.query()),
         };
         match parts.method {
             Method::POST => {
@@ -165,11 +166,11 @@ impl Face {
         agent: Arc<Agent>,
     ) -> Result<Response<Body>, Refusal> {
         if let Incoming::Request { id, method, params } = &message {
-            if method == "initialize" {
-                return self.initialize(headers, message, introduction, agent).await;
-            }
             let bad = |error: RpcError| rpc_error(StatusCode::BAD_REQUEST, id, &error);
             let says = Says::read(method, params).map_err(bad)?;
+            if method == "initialize" && !says.is_modern {
+                return self.initialize(headers, message, introduction, agent).await;
+            }
             if says.is_modern || headers::is_modern(headers) {
                 headers::check(headers, method, says).map_err(bad)?;
                 return Ok(self.modern(headers, message, introduction, agent).await);

@@ -1,7 +1,7 @@
 //! Sends a request to a process of its server, again if that cannot do harm, and answers what the server
 //! wants to know first.
 
-use super::limit::within;
+use super::{limit::within, requests::Round};
 use crate::{
     agent::Question,
     mcp::{
@@ -47,6 +47,8 @@ pub(super) struct Job<'a> {
     pub(super) repeatable: bool,
     pub(super) events: Option<mpsc::Sender<CallEvent>>,
     pub(super) log_level: Option<LogLevel>,
+    /// The caller answers in rounds of its own.
+    pub(super) round: Option<&'a Round>,
     /// Arguments that the server wants to have in headers too.
     pub(super) headers: Vec<(String, String)>,
 }
@@ -87,8 +89,10 @@ impl Job<'_> {
         let mut lost_before = false;
         let mut admission = None;
         // What the server wanted to know, and what it wants to have back.
-        let mut answers = Vec::new();
-        let mut state = Bytes::new();
+        let Round {
+            responses: mut answers,
+            mut state,
+        } = self.round.cloned().unwrap_or_default();
         let mut rounds = 0;
         loop {
             // Once it may have been carried out, no later failure says that it was not.
@@ -103,17 +107,21 @@ impl Job<'_> {
             if !terms.is_some_and(|terms| (self.needs)(&terms.offers)) {
                 return Err(about(self.not_offered()));
             }
+            let is_modern = terms.is_some_and(|terms| terms.revision.is_modern());
+            if !is_modern && !state.is_empty() {
+                return Err(about(self.state_of_nobody()));
+            }
             let more = [
                 ("inputResponses", Param::Json(&answers)),
                 ("requestState", Param::Json(&state)),
             ];
             let with_more;
             let own = self.params_for(terms);
-            let params = if rounds == 0 {
-                own
-            } else {
+            let params = if is_modern && !(answers.is_empty() && state.is_empty()) {
                 with_more = [own, &more].concat();
                 &with_more
+            } else {
+                own
             };
             let began = Instant::now();
             let ask = Ask {
@@ -130,8 +138,7 @@ impl Job<'_> {
             match answer {
                 Ok(result) => {
                     self.server.timings().add(began.elapsed());
-                    let is_modern = terms.is_some_and(|terms| terms.revision.is_modern());
-                    let asks = if is_modern {
+                    let asks = if is_modern && self.round.is_none() {
                         rounds::read(&result)
                     } else {
                         None
@@ -197,7 +204,7 @@ impl Job<'_> {
     }
 
     /// Has the agent answer what the server wants to know. All at once: it wants them all.
-    async fn answers(&self, asked: &InputRequired) -> Result<Vec<u8>, Failure> {
+    async fn answers(&self, asked: &InputRequired) -> Result<Bytes, Failure> {
         let server = self.server.config().name.clone();
         let answers = asked.questions.iter().map(|asked| {
             let question = Question {
@@ -220,7 +227,7 @@ impl Job<'_> {
                 }
             }
         });
-        Ok(rounds::responses(&try_join_all(answers).await?))
+        Ok(rounds::responses(&try_join_all(answers).await?).into())
     }
 
     fn failed(&self, error: CallError) -> Failure {
@@ -248,6 +255,11 @@ impl Job<'_> {
     fn cannot_answer(&self, wrong: &str) -> Failure {
         let message = format!("{} cannot go on: {wrong}", (self.what)());
         Failure::new(Reason::CannotAnswer, message)
+    }
+
+    fn state_of_nobody(&self) -> Failure {
+        let message = "requestState is not known: ask anew";
+        Failure::new(Reason::InvalidRequest, message)
     }
 
     fn not_offered(&self) -> Failure {

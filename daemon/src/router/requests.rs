@@ -23,6 +23,16 @@ use tokio::sync::mpsc;
 /// How many events of one call may wait to be told.
 const EVENTS: usize = 64;
 
+/// What a client of the modern era comes back with, if it does. Whoever sends one answers for itself what a modern
+/// server asks: it is handed the questions as they came, and no call waits for the answers.
+#[derive(Debug, Clone, Default)]
+pub struct Round {
+    /// The answers: JSON text, empty for none.
+    pub responses: Bytes,
+    /// What the server wants to have back: JSON text, empty for none.
+    pub state: Bytes,
+}
+
 /// A call of a tool.
 #[derive(Debug)]
 pub struct Call<'a> {
@@ -38,6 +48,8 @@ pub struct Call<'a> {
     pub events: Option<mpsc::Sender<CallEvent>>,
     /// The least urgent log messages that are wanted.
     pub log_level: Option<LogLevel>,
+    /// The caller answers in rounds of its own.
+    pub round: Option<Round>,
 }
 
 /// A read of a resource.
@@ -51,6 +63,8 @@ pub struct Read<'a> {
     pub uri: &'a str,
     /// How long the caller waits.
     pub deadline: Option<Duration>,
+    /// The caller answers in rounds of its own.
+    pub round: Option<Round>,
 }
 
 /// A prompt to be filled in.
@@ -64,6 +78,8 @@ pub struct GetPrompt<'a> {
     pub arguments: Bytes,
     /// How long the caller waits.
     pub deadline: Option<Duration>,
+    /// The caller answers in rounds of its own.
+    pub round: Option<Round>,
 }
 
 /// An argument that is being typed.
@@ -119,6 +135,7 @@ impl Router {
                 repeatable: tool.repeatable && found.server.config().trust_hints,
                 events: call.events,
                 log_level: call.log_level,
+                round: call.round.as_ref(),
                 headers: tool.headers(&call.arguments),
                 server: found.server,
             };
@@ -165,6 +182,7 @@ impl Router {
                 what: &|| format!("{} of {name}", read.uri),
                 item: None,
                 method: "resources/read",
+                round: read.round.as_ref(),
                 params: &[("uri", Param::Text(read.uri))],
                 needs: |offers| offers.resources,
                 repeatable: true,
@@ -191,6 +209,7 @@ impl Router {
                 server: Arc::clone(&found.server),
                 what: &|| found.item.dotted(),
                 item: Some(&found.item.prompt),
+                round: get.round.as_ref(),
                 method: "prompts/get",
                 params: &[
                     ("name", Param::Text(&found.item.prompt)),
@@ -242,6 +261,7 @@ impl Router {
                     server,
                     what: &|| format!("completing {what}"),
                     item: None,
+                    round: None,
                     method: "completion/complete",
                     params: &[
                         ("ref", Param::Json(reference.as_bytes())),

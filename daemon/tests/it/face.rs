@@ -1,5 +1,7 @@
 //! The pool as one MCP server: a client of either era, in front of servers of either era.
 
+mod conformance;
+
 use crate::{
     mcp_client::{Door, ERAS, Mcp},
     support::{

@@ -60,11 +60,7 @@ pub(super) fn check(
     method: &str,
     params: &Params<'_>,
 ) -> Result<(), RpcError> {
-    same(
-        headers,
-        VERSION,
-        params.meta.version.as_deref().unwrap_or_default(),
-    )?;
+    check_version(headers, params.meta.version.as_deref().unwrap_or_default())?;
     same(headers, METHOD, method)?;
     let name = match method {
         "tools/call" | "prompts/get" => params.name.as_deref(),
@@ -72,6 +68,11 @@ pub(super) fn check(
         _ => None,
     };
     name.map_or(Ok(()), |name| same(headers, NAME, name))
+}
+
+/// Checks that the header names the version of the body.
+pub(super) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), RpcError> {
+    same(headers, VERSION, version)
 }
 
 fn same(headers: &HeaderMap, name: &str, expected: &str) -> Result<(), RpcError> {

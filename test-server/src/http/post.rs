@@ -85,6 +85,13 @@ impl Site {
         let bad_request = |error| Refusal::bad_request(id, error);
         let params = message::params(params).map_err(bad_request)?;
         let in_session = headers.contains_key(headers::SESSION);
+        // A version that the header does not name is a mismatch first, whatever it is.
+        if let Some(version) = params.meta.version.as_deref()
+            && !in_session
+            && self.server.spoken.era != Era::Legacy
+        {
+            headers::check_version(headers, version).map_err(bad_request)?;
+        }
         let dialect = self
             .server
             .dialect(in_session, method, &params)

@@ -45,7 +45,7 @@ impl Needs {
         }
     }
 
-    fn met_by(self, declared: &Value) -> bool {
+    pub(super) fn met_by(self, declared: &Value) -> bool {
         let elicitation = declared["elicitation"].as_object();
         match self {
             Needs::Nothing => true,
@@ -131,13 +131,22 @@ pub(super) fn input_required(asks: &[Ask], state: &str, capabilities: Option<&Ra
         .and_then(|raw| serde_json::from_str(raw.get()).ok())
         .unwrap_or_default();
     if !asks.iter().all(|ask| ask.needs.met_by(&declared)) {
-        let needed: Vec<&str> = asks.iter().map(|ask| ask.needs.capability()).collect();
-        let needed = format!("{{{}}}", needed.join(","));
-        return Err(
-            RpcError::new(-32021, format!("Missing client capability: {needed}"))
-                .with_data(format!(r#"{{"requiredCapabilities":{needed}}}"#)),
-        );
+        let needs: Vec<Needs> = asks.iter().map(|ask| ask.needs).collect();
+        return Err(missing(&needs));
     }
+    Ok(questions(asks.iter(), Some(state)))
+}
+
+/// The error for a client that cannot be asked.
+pub(super) fn missing(needs: &[Needs]) -> RpcError {
+    let needed: Vec<&str> = needs.iter().map(|needs| needs.capability()).collect();
+    let needed = format!("{{{}}}", needed.join(","));
+    RpcError::new(-32021, format!("Missing client capability: {needed}"))
+        .with_data(format!(r#"{{"requiredCapabilities":{needed}}}"#))
+}
+
+/// An answer that is questions.
+pub(super) fn questions<'a>(asks: impl Iterator<Item = &'a Ask>, state: Option<&str>) -> Outcome {
     let question = |ask: &Ask| {
         let Ask {
             key,
@@ -147,13 +156,15 @@ pub(super) fn input_required(asks: &[Ask], state: &str, capabilities: Option<&Ra
         } = ask;
         format!(r#""{key}":{{"method":"{method}","params":{params}}}"#)
     };
-    let questions: Vec<String> = asks.iter().map(question).collect();
-    let (questions, state) = (questions.join(","), quoted(state));
-    let members = format!(r#""inputRequests":{{{questions}}},"requestState":{state}"#);
-    Ok(Outcome {
+    let questions: Vec<String> = asks.map(question).collect();
+    let questions = questions.join(",");
+    let state = state.map_or(String::new(), |state| {
+        format!(r#","requestState":{}"#, quoted(state))
+    });
+    Outcome {
         kind: "input_required",
-        ..Outcome::complete(members)
-    })
+        ..Outcome::complete(format!(r#""inputRequests":{{{questions}}}{state}"#))
+    }
 }
 
 /// The fault ask-init: a client that waits for its answer before it gives ours waits for ever.

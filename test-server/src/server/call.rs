@@ -71,6 +71,8 @@ pub(super) fn call(server: &Arc<Server>, request: &Request<'_>) {
                 Err(error) => return ticket.deliver(Err(error)),
             }
         }
+        // It reads the answers itself.
+        (Job::Fixture(_), ..) => None,
         (_, Dialect::Modern, Some(responses)) => {
             match ask::check_state(params.request_state.as_deref()) {
                 Ok(()) => Some(Outcome::text(responses.get(), "")),
@@ -95,6 +97,7 @@ pub(super) fn call(server: &Arc<Server>, request: &Request<'_>) {
         }
         (None, None, Job::Quick(quick)) => ticket.deliver(Ok(tools::run(quick, &server.memory))),
         (None, None, Job::Interactive(job)) => ticket.interact(job, nonce, params),
+        (None, None, Job::Fixture(fixture)) => ticket.conform(fixture, nonce, params),
     }
 }
 

@@ -233,14 +233,19 @@ impl Ticket {
         self.deliver(reply);
     }
 
-    /// The tool `log`. A legacy session hears of all, until it has said from what level on; a modern call only if
-    /// it says so itself.
-    fn log(&self, rank: usize, message: &str, count: Option<u32>, wanted: Option<&str>) -> Reply {
-        let least = match (self.dialect, wanted) {
+    /// The rank of the least log messages that are wanted; nothing if none are.
+    pub(super) fn least_level(&self, wanted: Option<&str>) -> Result<Option<usize>, RpcError> {
+        Ok(match (self.dialect, wanted) {
             (Dialect::Legacy, _) => Some(self.session.level()),
             (Dialect::Modern, None) => None,
             (Dialect::Modern, Some(level)) => Some(level::rank(level)?),
-        };
+        })
+    }
+
+    /// The tool `log`. A legacy session hears of all, until it has said from what level on; a modern call only if
+    /// it says so itself.
+    fn log(&self, rank: usize, message: &str, count: Option<u32>, wanted: Option<&str>) -> Reply {
+        let least = self.least_level(wanted)?;
         if least.is_none_or(|least| rank < least) {
             return Ok(Outcome::text("0", ""));
         }
@@ -265,7 +270,7 @@ impl Ticket {
     }
 
     /// The tool `grow`.
-    fn grow(&self, list: List) -> Outcome {
+    pub(super) fn grow(&self, list: List) -> Outcome {
         let name = self.server.catalog.grow(list);
         self.server.listeners.list_changed(list);
         Outcome::text(&name, "")

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use serde_json::Value;
+
 #[cfg(feature = "http")]
 use crate::out::Out;
 
@@ -15,6 +17,8 @@ pub(crate) struct Session {
     revision: Mutex<Option<&'static str>>,
     /// The rank of the least log messages that a legacy client wants.
     level: AtomicUsize,
+    /// What a legacy client said at `initialize` that it can be asked.
+    capabilities: Mutex<Value>,
     /// Nothing once the session has ended: what begins then is cancelled already.
     running: Mutex<Option<HashMap<String, Running>>>,
     /// Which request each question of ours belongs to.
@@ -46,6 +50,7 @@ impl Session {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             revision: Mutex::default(),
             level: AtomicUsize::new(0),
+            capabilities: Mutex::default(),
             running: Mutex::new(Some(HashMap::new())),
             questions: Mutex::default(),
             #[cfg(feature = "http")]
@@ -80,6 +85,14 @@ impl Session {
 
     pub(crate) fn set_revision(&self, revision: &'static str) {
         *locked(&self.revision) = Some(revision);
+    }
+
+    pub(crate) fn capabilities(&self) -> Value {
+        locked(&self.capabilities).clone()
+    }
+
+    pub(crate) fn set_capabilities(&self, capabilities: Value) {
+        *locked(&self.capabilities) = capabilities;
     }
 
     pub(crate) fn level(&self) -> usize {

@@ -31,6 +31,11 @@ impl Server {
             false => self.spoken.negotiated(requested),
         };
         request.session.set_revision(version);
+        let declared = request.params.capabilities;
+        let declared = declared.and_then(|raw| serde_json::from_str(raw.get()).ok());
+        request
+            .session
+            .set_capabilities(declared.unwrap_or_default());
         if let Some(wire) = &self.wire {
             wire.note(&format!("negotiated {version}"));
         }
@@ -51,7 +56,7 @@ impl Server {
     }
 
     fn capabilities(&self) -> &'static str {
-        match self.catalog.is_interactive() {
+        match self.catalog.can_grow() {
             true => INTERACTIVE_CAPABILITIES,
             false => CAPABILITIES,
         }
@@ -70,17 +75,17 @@ impl Server {
             .map(|uri| quoted(uri))
             .collect();
         // The other lists do not change unless a tool can have them do so.
-        let interactive = self.catalog.is_interactive();
+        let can_grow = self.catalog.can_grow();
         let mut honoured = Vec::new();
         for (name, asked) in [
             ("toolsListChanged", wanted.tools_list_changed),
             (
                 "promptsListChanged",
-                wanted.prompts_list_changed && interactive,
+                wanted.prompts_list_changed && can_grow,
             ),
             (
                 "resourcesListChanged",
-                wanted.resources_list_changed && interactive,
+                wanted.resources_list_changed && can_grow,
             ),
         ] {
             if asked {

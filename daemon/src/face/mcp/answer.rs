@@ -10,6 +10,7 @@ use memchr::memmem;
 use nexus_proto::reason::{Failure, Reason};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 const RESOURCE_NOT_FOUND: i64 = -32002;
 
@@ -20,8 +21,9 @@ const MODERN_MEMBERS: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
 pub(super) fn shape(result: Bytes, dialect: Dialect, cacheable: bool) -> Bytes {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Has {
-        result_type: Option<IgnoredAny>,
+    struct Has<'a> {
+        #[serde(borrow)]
+        result_type: Option<Cow<'a, str>>,
         ttl_ms: Option<IgnoredAny>,
         cache_scope: Option<IgnoredAny>,
     }
@@ -32,13 +34,15 @@ pub(super) fn shape(result: Bytes, dialect: Dialect, cacheable: bool) -> Bytes {
         }
         return splice::without(&result, &MODERN_MEMBERS).map_or(result, Bytes::from);
     }
-    let Ok(has) = serde_json::from_slice::<Has>(&result) else {
+    let Ok(has) = serde_json::from_slice::<Has<'_>>(&result) else {
         return result;
     };
     let mut missing = Vec::new();
     if has.result_type.is_none() {
         missing.push(r#""resultType":"complete""#);
     }
+    // Questions are never kept.
+    let cacheable = cacheable && has.result_type.is_none_or(|kind| kind == "complete");
     if cacheable && has.ttl_ms.is_none() {
         missing.push(r#""ttlMs":0"#);
     }
@@ -183,6 +187,8 @@ mod tests {
             shaped(new, Dialect::Legacy, true),
             r#"{"content":[{"resultType":"x"}]}"#
         );
+        let questions = r#"{"resultType":"input_required","inputRequests":{}}"#;
+        assert_eq!(shaped(questions, MODERN, true), questions);
         assert_eq!(
             shaped("{}", MODERN, true),
             r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private"}"#

@@ -6,7 +6,8 @@ use super::{
     lists,
     message::Out,
     params::{
-        Dialect, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Params, error, level, supported,
+        Dialect, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, Params, check_responses, error,
+        level, supported,
     },
     rounds, subscribe,
     view::View,
@@ -15,7 +16,7 @@ use crate::{
     agent::Answers,
     mcp::{connection::CallEvent, envelope::RpcError, lists::Kind, outgoing, revision::Revision},
     pool::key::Caller,
-    router::{Call, Complete, GetPrompt, Read, Reference},
+    router::{Call, Complete, GetPrompt, Read, Reference, Round},
 };
 use bytes::Bytes;
 use nexus_proto::level::LogLevel;
@@ -43,23 +44,26 @@ pub(super) async fn answer(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
         return Ok(answer);
     }
     match asked.method {
-        "initialize" => initialize(asked),
+        "initialize" if !modern => initialize(asked),
         "ping" if !modern => Ok(answer::nothing(asked.dialect)),
         "server/discover" => discover(asked),
         "tools/list" => Ok(list(asked, Kind::Tools).await),
         "resources/list" => Ok(list(asked, Kind::Resources).await),
         "resources/templates/list" => Ok(list(asked, Kind::Templates).await),
         "prompts/list" => Ok(list(asked, Kind::Prompts).await),
-        "tools/call" | "resources/read" | "prompts/get" => match asked.dialect {
-            Dialect::Modern { answers, .. } if answers != Answers::NONE => {
-                rounds::answer(asked, answers).await
+        "tools/call" | "resources/read" | "prompts/get" => {
+            check_responses(asked.params.input_responses)?;
+            match asked.dialect {
+                Dialect::Modern { answers, .. } if answers != Answers::NONE => {
+                    rounds::answer(asked, answers).await
+                }
+                _ => {
+                    Request::new(asked)?
+                        .run(asked.client.caller(), asked.out)
+                        .await
+                }
             }
-            _ => {
-                Request::new(asked)?
-                    .run(asked.client.caller(), asked.out)
-                    .await
-            }
-        },
+        }
         "completion/complete" => complete(asked).await,
         "logging/setLevel" if !modern => {
             let name = required(asked.params.level.as_deref(), "level")?;
@@ -120,6 +124,10 @@ fn initialize(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
 /// An error if a server was chosen that there is not.
 fn check_sight(asked: &Asked<'_>) -> Result<(), RpcError> {
     let (client, caller) = (asked.client, asked.client.caller());
+    if let Some(name) = caller.sight.missing_profile() {
+        let failure = client.no_such_profile(name);
+        return Err(answer::refusal(&failure, asked.dialect));
+    }
     let mut chosen = caller.sight.chosen().iter();
     chosen
         .try_for_each(|name| client.catalog().server(name, &caller).map(drop))
@@ -193,6 +201,7 @@ pub(super) struct Request {
     dialect: Dialect,
     progress_token: Option<Box<RawValue>>,
     log_level: Option<LogLevel>,
+    round: Option<Round>,
 }
 
 enum What {
@@ -220,7 +229,18 @@ impl Request {
             "prompts/get" => What::Prompt(name()?, arguments()),
             _ => What::Read(required(params.uri.as_deref(), "uri")?.to_owned()),
         };
+        let text = |raw: &str| Bytes::copy_from_slice(raw.as_bytes());
+        let round = || Round {
+            responses: params
+                .input_responses
+                .map_or_else(Bytes::new, |raw| text(raw.get())),
+            state: params
+                .request_state
+                .as_deref()
+                .map_or_else(Bytes::new, |state| text(&json!(state).to_string())),
+        };
         Ok(Self {
+            round: asked.dialect.is_modern().then(round),
             client: Arc::clone(asked.client),
             what,
             dialect: asked.dialect,
@@ -260,6 +280,7 @@ impl Request {
                     server: &server,
                     uri,
                     deadline: None,
+                    round: self.round.clone(),
                 };
                 client.router().read(read).await.map(|(result, _)| result)
             }
@@ -270,6 +291,7 @@ impl Request {
                     name: &name,
                     arguments: arguments.clone(),
                     deadline: None,
+                    round: self.round.clone(),
                 };
                 client.router().prompt(get).await
             }
@@ -295,6 +317,7 @@ impl Request {
             deadline: None,
             events: None,
             log_level: self.log_level,
+            round: self.round.clone(),
         };
         let router = self.client.router();
         if self.progress_token.is_none() && self.log_level.is_none() {

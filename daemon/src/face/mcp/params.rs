@@ -7,7 +7,7 @@ use crate::{
 use nexus_proto::level::LogLevel;
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashMap};
 
 pub(super) const INVALID_REQUEST: i64 = -32600;
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
@@ -64,6 +64,18 @@ pub(super) struct Meta<'a> {
     log_level: Option<Cow<'a, str>>,
 }
 
+impl Meta<'_> {
+    /// What its sender calls itself.
+    pub(super) fn client_name(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Info {
+            name: String,
+        }
+        let info: Info = serde_json::from_str(self.client?.get()).ok()?;
+        Some(info.name)
+    }
+}
+
 /// Reads params: JSON text, empty for none.
 pub(super) fn read(params: &[u8]) -> Result<Params<'_>, RpcError> {
     if params.is_empty() {
@@ -73,6 +85,20 @@ pub(super) fn read(params: &[u8]) -> Result<Params<'_>, RpcError> {
         return Err(error(INVALID_PARAMS, "params must be an object"));
     }
     serde_json::from_slice(params).map_err(|wrong| error(INVALID_PARAMS, wrong.to_string()))
+}
+
+/// Refuses answers that are none, whatever was asked: no server has to cope with them.
+pub(super) fn check_responses(responses: Option<&RawValue>) -> Result<(), RpcError> {
+    let Some(responses) = responses else {
+        return Ok(());
+    };
+    let wrong = |what: &str| error(INVALID_PARAMS, format!("{what} must be an object"));
+    let all: HashMap<Cow<'_, str>, &RawValue> =
+        serde_json::from_str(responses.get()).map_err(|_| wrong("inputResponses"))?;
+    match all.iter().find(|(_, raw)| !raw.get().starts_with('{')) {
+        Some((key, _)) => Err(wrong(&format!("inputResponses.{key}"))),
+        None => Ok(()),
+    }
 }
 
 /// The era that a request is asked in.
@@ -102,8 +128,7 @@ pub(super) fn dialect(
     initialized: bool,
 ) -> Result<Dialect, RpcError> {
     let only_modern = matches!(method, "server/discover" | "subscriptions/listen");
-    let marked = meta.version.is_some() || meta.capabilities.is_some();
-    if method == "initialize" || (!only_modern && !marked) {
+    if !only_modern && !is_marked(method, meta) {
         // A ping is answered at any time.
         if initialized || matches!(method, "initialize" | "ping") {
             return Ok(Dialect::Legacy);
@@ -141,6 +166,15 @@ pub(super) fn dialect(
     })
 }
 
+/// Whether a request says that it is of the modern era. There is no greeting in it, and whoever asks for one is told
+/// so; who only hints at what it can do is greeted.
+fn is_marked(method: &str, meta: &Meta<'_>) -> bool {
+    match method {
+        "initialize" => meta.version.as_deref() == Some(Revision::MODERN.as_str()),
+        _ => meta.version.is_some() || meta.capabilities.is_some(),
+    }
+}
+
 /// What a request says of itself, for doors whose headers say it too.
 #[derive(Debug)]
 pub struct Says {
@@ -165,7 +199,7 @@ impl Says {
         };
         Ok(Self {
             version: read.meta.version.as_deref().map(str::to_owned),
-            is_modern: read.meta.version.is_some() || read.meta.capabilities.is_some(),
+            is_modern: is_marked(method, &read.meta),
             fault: dialect(method, &read.meta, false).err(),
             addressee: addressee.map(Cow::into_owned),
         })
@@ -205,8 +239,25 @@ mod tests {
         assert_eq!(decide("tools/list", "", true), Ok(Dialect::Legacy));
         assert!(decide("tools/list", MODERN, true).unwrap().is_modern());
         assert!(decide("tools/list", MODERN, false).unwrap().is_modern());
-        assert_eq!(decide("initialize", MODERN, false), Ok(Dialect::Legacy));
+        assert!(decide("initialize", MODERN, false).unwrap().is_modern());
+        let older = MODERN.replace("2026-07-28", "2025-11-25");
+        assert_eq!(decide("initialize", &older, false), Ok(Dialect::Legacy));
         assert_eq!(decide("ping", "{}", false), Ok(Dialect::Legacy));
+    }
+
+    #[test]
+    fn answers_are_objects() {
+        let code = |text: &str| {
+            let params = read(text.as_bytes()).map_err(|error| error.code)?;
+            check_responses(params.input_responses).map_err(|error| error.code)
+        };
+        assert_eq!(code("{}"), Ok(()));
+        assert_eq!(code(r#"{"inputResponses":null}"#), Ok(()));
+        assert_eq!(code(r#"{"inputResponses":{"a":{}, "b": {"x":1}}}"#), Ok(()));
+        for wrong in ["1", "[]", r#"{"a":1}"#, r#"{"a":{},"b":null}"#] {
+            let text = format!(r#"{{"inputResponses":{wrong}}}"#);
+            assert_eq!(code(&text), Err(INVALID_PARAMS), "{wrong}");
+        }
     }
 
     #[test]

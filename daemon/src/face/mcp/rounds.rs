@@ -1,5 +1,8 @@
 //! A client of the modern era is asked in an answer: its request ends in questions, and it asks again with
-//! what it was asked. The call that is waiting for it meanwhile is held under a handle.
+//! what it was asked.
+//!
+//! A modern server asks in the same way, and its questions, answers and states are passed on as they are. For a
+//! legacy one, the call that is waiting meanwhile is held under a handle.
 
 use super::{
     methods::{Asked, Request},
@@ -83,6 +86,7 @@ impl Rounds {
         handle
     }
 
+    /// The call that is held under this handle. Nothing if it is none of ours: a server may know it.
     fn take(&self, handle: &str) -> Option<Held> {
         self.held.lock().remove(handle)
     }
@@ -96,12 +100,12 @@ fn rand_word() -> u64 {
 
 /// Answers a request of a client that can be asked: with a result, or with questions.
 pub(super) async fn answer(asked: &Asked<'_>, answers: Answers) -> Result<Bytes, RpcError> {
-    let mut held = match asked.params.request_state.as_deref() {
-        Some(handle) => {
-            let held = asked.client.rounds().take(handle);
-            let held = held.filter(|held| held.method == asked.method);
-            let unknown = || error(INVALID_PARAMS, "requestState is not known: ask anew");
-            let mut held = held.ok_or_else(unknown)?;
+    let handle = asked.params.request_state.as_deref();
+    let mut held = match handle.and_then(|handle| asked.client.rounds().take(handle)) {
+        Some(held) if held.method != asked.method => {
+            return Err(error(INVALID_PARAMS, "requestState is of another request"));
+        }
+        Some(mut held) => {
             settle(&mut held, asked.params.input_responses);
             held
         }
