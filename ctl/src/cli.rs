@@ -400,7 +400,7 @@ pub(crate) struct Mcp {
     /// How the agent gets at tools
     #[arg(long, value_enum, value_name = "MODE")]
     pub(crate) tools: Option<ToolsMode>,
-    /// What the agent sees, as nexus.toml says under [profiles]
+    /// What the agent sees, as `profiles` in nexus.toml says
     #[arg(long, value_name = "NAME")]
     pub(crate) profile: Option<String>,
     /// Do not start a daemon if none runs
