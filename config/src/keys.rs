@@ -116,9 +116,20 @@ pub const FOREIGN: &[&str] = &[
     "debug",
 ];
 
+/// What a profile may have.
+pub const PROFILE: &[Key] = keys! {
+    "servers" []: "list of names" => "only these servers are seen; `*` stands for anything";
+    "include_tools" []: "list of names" => "only these tools of them: `tool` of any server, or `server.tool`";
+    "exclude_tools" []: "list of names" => "not these tools";
+    "tools" []: "`direct`, `search` or `both`" => "how MCP clients get at them: all in one list (`direct`), by the tools `search` and `execute`, or `both`";
+    "agents" ["agent"]: "list of names" => "the profile is for agents that call themselves so";
+    "projects" ["project"]: "list of folders" => "the profile is for agents that work there, or below; `~` is your home";
+};
+
 /// What the whole of our own files may have besides servers.
 pub const TOP: &[Key] = keys! {
     "daemon" []: "map" => "settings of the daemon: `log`, `threads`, `http` (a loopback address; the command line wins), and `headers`, which go to every `url`";
+    "profiles" []: "map" => "what some agents see of the pool, and how, by the name of the profile";
     "policy" []: "map" => "what agents may do; it has no effect yet, which a warning says";
 };
 

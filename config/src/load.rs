@@ -197,6 +197,12 @@ impl Loaded {
                 self.settings.log = settings.log.or(self.settings.log.take());
                 self.settings.threads = settings.threads.or(self.settings.threads);
                 self.settings.http = settings.http.or(self.settings.http);
+                for profile in settings.profiles {
+                    self.settings
+                        .profiles
+                        .retain(|old| old.name != profile.name);
+                    self.settings.profiles.push(profile);
+                }
                 for header in settings.headers {
                     self.add_header(header);
                 }

@@ -1,6 +1,6 @@
 //! The one model: what a server is, however it was written. Nothing is filled in yet. Pure.
 
-use crate::{node::Span, scope::Scope, source::Source};
+use crate::{node::Span, profile::Profile, scope::Scope, source::Source};
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 macro_rules! words {
@@ -14,6 +14,10 @@ macro_rules! words {
             /// As it is written.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$word => $text,)* }
+            }
+            /// What is written so.
+            pub fn parse(text: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|word| word.as_str() == text)
             }
         }
     };
@@ -261,6 +265,20 @@ words! {
 }
 
 words! {
+    /// How MCP clients get at tools.
+    ToolsMode {
+        /// All are in one list.
+        #[default]
+        Direct = "direct",
+        /// The list has two tools, one that finds tools and one that calls them: for many tools and a small
+        /// context.
+        Search = "search",
+        /// The list has these two and all others.
+        Both = "both",
+    }
+}
+
+words! {
     /// Who shares a process of a server.
     Sharing {
         /// Everybody.
@@ -298,7 +316,7 @@ impl ToolFilter {
 }
 
 /// Whether a name fits a pattern in which `*` stands for anything.
-fn matches(pattern: &str, name: &str) -> bool {
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     // Gemini writes `tool(arguments)`; only the tool counts here.
     let pattern = pattern.split('(').next().unwrap_or_default();
     let mut parts = pattern.split('*');
@@ -328,6 +346,8 @@ pub struct Settings {
     pub threads: Option<u16>,
     /// The loopback address on which MCP over HTTP is served.
     pub http: Option<SocketAddr>,
+    /// What some agents see of the pool.
+    pub profiles: Vec<Profile>,
     /// What is sent with every request to every server that is reached over HTTP.
     pub headers: Vec<(String, Setting, Origin)>,
 }

@@ -2,6 +2,7 @@
 
 mod fields;
 mod http;
+mod profile;
 mod server;
 
 use crate::{
@@ -82,11 +83,17 @@ impl Reader<'_> {
         if let Some(settings) = settings {
             self.settings(settings);
         }
+        let profiles = tree.get("profiles").filter(|_| !self.dialect.lenient);
+        if let Some(profiles) = profiles {
+            let mut fields = Fields::new(self.source, "", self.dialect);
+            self.document.settings.profiles = profile::read(&mut fields, profiles);
+            self.document.diagnoses.append(&mut fields.diagnoses);
+        }
         match servers_of(tree) {
             Some(Root { node, enabled, .. }) => self.servers(node, enabled),
             None if entries.is_empty() => {}
             None if looks_like_servers(entries) => self.servers(tree, true),
-            None if settings.is_some() || self.dialect.lenient => {}
+            None if settings.or(profiles).is_some() || self.dialect.lenient => {}
             None => self.no_servers(entries),
         }
     }

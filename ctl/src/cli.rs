@@ -398,18 +398,20 @@ pub(crate) struct Mcp {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) project: Option<PathBuf>,
     /// How the agent gets at tools
-    #[arg(long, value_enum, value_name = "MODE", default_value_t)]
-    pub(crate) tools: ToolsMode,
+    #[arg(long, value_enum, value_name = "MODE")]
+    pub(crate) tools: Option<ToolsMode>,
+    /// What the agent sees, as `profiles` in nexus.toml says
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
     /// Do not start a daemon if none runs
     #[arg(long)]
     pub(crate) no_start: bool,
 }
 
 /// How an agent gets at tools.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ToolsMode {
-    /// All tools are in its list
-    #[default]
+    /// All tools are in its list, as usual
     Direct,
     /// Its list has two tools: `search` finds the others, `execute` calls them
     Search,

@@ -77,6 +77,6 @@ impl Catalog {
     /// What a server has of one kind as this caller sees it, if it has ever been listed.
     pub fn of<T: Item>(&self, server: &Server, caller: &Caller) -> Option<Arc<Names<T>>> {
         let source = server.list_for(caller, T::KIND)?;
-        Some(T::cache(self).get(server, source, &self.pool))
+        Some(T::cache(self).get(server, source, caller.sight.profile(), &self.pool))
     }
 }

@@ -56,6 +56,10 @@ pub struct Config {
     pub diagnoses: Vec<Diagnosis>,
     /// What the daemon itself is told.
     pub settings: nexus_config::model::Settings,
+    /// What some agents see of the pool.
+    pub profiles: Vec<Arc<nexus_config::Profile>>,
+    /// What `~` stands for.
+    pub home: Option<PathBuf>,
 }
 
 /// One server.

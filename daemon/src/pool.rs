@@ -11,7 +11,7 @@ pub mod timings;
 
 pub use member::{Admission, Member};
 pub use server::{Keeper, Listener, Server};
-pub use sight::{Sight, ToolsMode};
+pub use sight::{Chosen, Sight};
 
 use crate::{
     config::{Config, ServerConfig},

@@ -66,13 +66,13 @@ impl Catalog {
             .map(Cow::Borrowed);
         let generated =
             (1..=options.tools).map(|number| Cow::Owned(definitions::generated_tool(number)));
-        let fixtures = conformance::tools()
-            .filter(|_| options.conformance)
-            .map(Cow::Owned);
         let written = match &options.tools_file {
             Some(file) => written(&std::fs::read(file)?)?,
             None => Vec::new(),
         };
+        let fixtures = conformance::tools()
+            .filter(|_| options.conformance)
+            .map(Cow::Owned);
         Ok(Catalog {
             written: written.iter().map(|(name, _)| name.clone()).collect(),
             tools: fixtures

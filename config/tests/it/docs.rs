@@ -33,6 +33,7 @@ fn every_key_is_on_the_page_and_nothing_else() {
     let rows: Vec<String> = keys::SERVER
         .iter()
         .chain(keys::TLS)
+        .chain(keys::PROFILE)
         .chain(keys::TOP)
         .map(row)
         .collect();

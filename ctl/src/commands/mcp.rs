@@ -80,12 +80,17 @@ fn hello(args: &Mcp) -> Vec<u8> {
         .or_else(|| std::env::current_dir().ok());
     let project = project.and_then(|path: PathBuf| std::path::absolute(path).ok());
     let project = project.and_then(|path| path.to_str().map(str::to_owned));
-    let tools = match args.tools {
+    let tools = args.tools.map_or("", |tools| match tools {
         ToolsMode::Direct => "direct",
         ToolsMode::Search => "search",
         ToolsMode::Both => "both",
-    };
-    let params = json!({"project": project, "servers": args.server, "tools": tools});
+    });
+    let params = json!({
+        "project": project,
+        "servers": args.server,
+        "tools": tools,
+        "profile": args.profile,
+    });
     let hello = json!({"jsonrpc": "2.0", "method": "nexus/hello", "params": params});
     format!("{hello}\n").into_bytes()
 }

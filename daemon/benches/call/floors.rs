@@ -3,10 +3,10 @@
 use crate::peers::{http_client, post};
 use bytes::BytesMut;
 use nexus_proto::v1::{self, tools_server};
-use std::process::Stdio;
+use std::{os::fd::AsFd as _, process::Stdio};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::UnixListener,
+    net::{UnixListener, UnixStream},
 };
 use tokio_stream::{Stream, wrappers::UnixListenerStream};
 use tonic::{Request, Response, Status};
@@ -35,6 +35,23 @@ pub(crate) fn relay(socket: &str) {
         tokio::select! {
             _ = tokio::io::copy(&mut from, &mut input) => {}
             _ = tokio::io::copy(&mut output, &mut to) => {}
+        }
+    });
+}
+
+/// Copies bytes between standard input and output and a socket, on one thread.
+pub(crate) fn copier(socket: &str) {
+    single_threaded().block_on(async {
+        let stream = UnixStream::connect(socket).await.unwrap();
+        let (mut from, mut to) = stream.into_split();
+        let pipe = |fd: std::os::fd::BorrowedFd<'_>| fd.try_clone_to_owned().unwrap();
+        let input = pipe(std::io::stdin().as_fd());
+        let output = pipe(std::io::stdout().as_fd());
+        let mut input = tokio::net::unix::pipe::Receiver::from_owned_fd(input).unwrap();
+        let mut output = tokio::net::unix::pipe::Sender::from_owned_fd(output).unwrap();
+        tokio::select! {
+            _ = tokio::io::copy(&mut from, &mut output) => {}
+            _ = tokio::io::copy(&mut input, &mut to) => {}
         }
     });
 }

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p nexusd --bench call` starts the real binaries and prints, from one run: a bare
 //! byte relay on a Unix socket in front of the same server, bare tonic on a Unix socket, and the
-//! daemon; then the same server over HTTP: called directly, through a bare bridge that posts what comes over a
+//! daemon through each of its doors; then the same server over HTTP: called directly, through a bare bridge that posts what comes over a
 //! Unix socket, and through the daemon. `--http` does only the latter. Rounds alternate between them, and medians of the rounds are printed: on a shared
 //! machine only ratios of one run mean something.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
@@ -25,6 +25,7 @@ fn main() {
     match args[..] {
         // The floors are processes of their own, as the daemon is.
         ["relay", socket] => floors::relay(socket),
+        ["copier", socket] => floors::copier(socket),
         ["tonic", socket] => floors::tonic(socket),
         ["bridge", socket, url] => floors::bridge(socket, url),
         // `cargo bench` passes `--bench`; `cargo test --benches` does not, and wants no figures.

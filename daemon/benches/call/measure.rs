@@ -1,6 +1,6 @@
 //! The rounds, and the table.
 
-use crate::peers::{Client, Kind, Peer};
+use crate::peers::{Client, Kind, Peer, nexusctl};
 use hdrhistogram::Histogram;
 use tokio::time::Instant;
 
@@ -22,7 +22,7 @@ struct Round {
 }
 
 /// What is measured, and what it is called.
-const KINDS: [(Kind, &str); 8] = [
+const KINDS: [(Kind, &str); 12] = [
     (Kind::Relay, "bare relay"),
     (Kind::Tonic, "bare tonic"),
     (Kind::Nexusd(1), "nexusd, gRPC"),
@@ -31,6 +31,10 @@ const KINDS: [(Kind, &str); 8] = [
     (Kind::Bridge, "bare bridge, HTTP server"),
     (Kind::NexusdHttpLines, "nexusd, lines, HTTP server"),
     (Kind::NexusdHttp, "nexusd, gRPC, HTTP server"),
+    (Kind::Lines, "nexusd, lines"),
+    (Kind::Door, "nexusd, HTTP"),
+    (Kind::Copier, "bare copier, bare relay"),
+    (Kind::Mcp, "nexusctl mcp, nexusd"),
 ];
 
 /// All of them, or what the servers over HTTP need.
@@ -43,8 +47,17 @@ pub(crate) fn run(rounds: usize, http: bool) {
         let mut all: Vec<Vec<Round>> = vec![Vec::new(); KINDS.len()];
         for _ in 0..rounds {
             for ((kind, _), results) in KINDS.iter().zip(&mut all) {
-                let is_local = matches!(kind, Kind::Relay | Kind::Nexusd(_));
-                results.push(match http && is_local {
+                let is_local = matches!(
+                    kind,
+                    Kind::Relay
+                        | Kind::Nexusd(_)
+                        | Kind::Lines
+                        | Kind::Door
+                        | Kind::Copier
+                        | Kind::Mcp
+                );
+                let is_missing = *kind == Kind::Mcp && !nexusctl().exists();
+                results.push(match http && is_local || is_missing {
                     true => Round::default(),
                     false => round(*kind).await,
                 });
@@ -77,7 +90,8 @@ async fn round(kind: Kind) -> Round {
         cpu: (peer.cpu() - cpu) as f64 / 1000.0 / CALLS as f64,
         ..Round::default()
     };
-    if kind != Kind::Relay {
+    // The relay takes one connection.
+    if !matches!(kind, Kind::Relay | Kind::Copier) {
         let mut clients = Vec::new();
         for _ in 0..AGENTS {
             clients.push(peer.client().await);
@@ -146,10 +160,26 @@ fn print(rounds: usize, medians: &[Round]) {
             r.memory
         );
     }
-    let [relay, tonic, nexus, _, direct, bridge, lines, grpc] = medians else {
+    let [
+        relay,
+        tonic,
+        nexus,
+        _,
+        direct,
+        bridge,
+        lines,
+        grpc,
+        own_lines,
+        door,
+        copier,
+        mcp,
+    ] = medians
+    else {
         return;
     };
-    println!("\nratios (bars: one call ≤ 1.0, 16 agents ≥ 0.50, HTTP ≤ 1.5)");
+    println!(
+        "\nratios (bars: one call ≤ 1.0, 16 agents ≥ 0.50, lines ≤ 1.5, HTTP door ≤ 3, nexusctl mcp ≤ 1.6, HTTP ≤ 1.5)"
+    );
     let ratio = |what: &str, one: f64, other: f64| {
         // What was not measured is zero.
         if one > 0.0 && other > 0.0 {
@@ -171,6 +201,10 @@ fn print(rounds: usize, medians: &[Round]) {
         nexus.rate_16,
         tonic.rate_16,
     );
+    ratio("lines       nexusd / bare relay", own_lines.p50, relay.p50);
+    ratio("HTTP door   nexusd / bare relay", door.p50, relay.p50);
+    let what = "stdio       nexusctl mcp / (bare copier + bare relay)";
+    ratio(what, mcp.p50, copier.p50);
     ratio(
         "HTTP        nexusd, lines / directly",
         lines.p50,

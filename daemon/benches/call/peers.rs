@@ -1,6 +1,7 @@
 //! What is measured: a process with a socket, and clients that call it.
 
 use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http1;
 use hyper_util::{
     client::legacy::{self, connect::HttpConnector},
     rt::{TokioExecutor, TokioIo},
@@ -9,13 +10,15 @@ use nexus_client::{Arguments, Nexus};
 use nexus_proto::v1::{self, tools_client::ToolsClient};
 use std::{
     fs,
-    io::{BufRead as _, BufReader},
+    io::{self, BufRead as _, BufReader},
     path::{Path, PathBuf},
+    pin::Pin,
     process::{Child, Command, Stdio},
+    task::{Context, Poll},
     time::Duration,
 };
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf},
     net::UnixStream,
 };
 use tonic::transport::{Channel, Endpoint};
@@ -39,13 +42,26 @@ pub(crate) enum Kind {
     NexusdHttp,
     /// The daemon in front of it, called with lines on its socket, as the bridge is.
     NexusdHttpLines,
+    /// The daemon in front of the test server, called with lines on its socket.
+    Lines,
+    /// The same, called over HTTP on its socket.
+    Door,
+    /// A bare copier between standard input and output and the bare relay.
+    Copier,
+    /// `nexusctl mcp` in front of the daemon.
+    Mcp,
 }
 
 impl Kind {
     fn is_nexusd(self) -> bool {
         matches!(
             self,
-            Self::Nexusd(_) | Self::NexusdHttp | Self::NexusdHttpLines
+            Self::Nexusd(_)
+                | Self::NexusdHttp
+                | Self::NexusdHttpLines
+                | Self::Lines
+                | Self::Door
+                | Self::Mcp
         )
     }
 
@@ -84,16 +100,22 @@ fn modern_call(id: u64) -> String {
     )
 }
 
-/// Posts it.
-pub(crate) async fn post(client: &HttpClient, url: &http::Uri, body: bytes::Bytes) -> bytes::Bytes {
-    let request = http::Request::post(url.clone())
+/// A call of a modern client as a request.
+fn posted(url: http::Uri, name: &str, body: bytes::Bytes) -> http::Request<Full<bytes::Bytes>> {
+    http::Request::post(url)
+        .header("host", "localhost")
         .header("accept", "application/json, text/event-stream")
         .header("content-type", "application/json")
         .header("mcp-protocol-version", "2026-07-28")
         .header("mcp-method", "tools/call")
-        .header("mcp-name", "echo")
+        .header("mcp-name", name)
         .body(Full::from(body))
-        .unwrap();
+        .unwrap()
+}
+
+/// Posts it.
+pub(crate) async fn post(client: &HttpClient, url: &http::Uri, body: bytes::Bytes) -> bytes::Bytes {
+    let request = posted(url.clone(), "echo", body);
     let answer = client.request(request).await.unwrap().into_body();
     answer.collect().await.unwrap().to_bytes()
 }
@@ -126,13 +148,13 @@ impl Peer {
         }
         let itself = std::env::current_exe().unwrap();
         let mut command = match kind {
-            Kind::Relay | Kind::Tonic | Kind::Bridge => Command::new(itself),
+            Kind::Relay | Kind::Copier | Kind::Tonic | Kind::Bridge => Command::new(itself),
             // What is measured is the server itself.
             Kind::Http => Command::new("true"),
             _ => Command::new(env!("CARGO_BIN_EXE_nexusd")),
         };
         match kind {
-            Kind::Relay => command.arg("relay").arg(&socket),
+            Kind::Relay | Kind::Copier => command.arg("relay").arg(&socket),
             Kind::Tonic => command.arg("tonic").arg(&socket),
             Kind::Bridge => command.arg("bridge").arg(&socket).arg(&url),
             Kind::Http => &mut command,
@@ -172,16 +194,25 @@ impl Peer {
 
     pub(crate) async fn client(&self) -> Client {
         match self.kind {
-            Kind::Relay | Kind::Bridge | Kind::NexusdHttpLines => {
-                let mut stream = loop {
-                    match UnixStream::connect(&self.socket).await {
-                        Ok(stream) => break stream,
-                        Err(_) => tokio::time::sleep(Duration::from_millis(2)).await,
-                    }
+            Kind::Door => {
+                let stream = TokioIo::new(self.connect().await);
+                let (sender, connection) = http1::handshake(stream).await.unwrap();
+                tokio::spawn(connection);
+                Client::Door(sender, 0)
+            }
+            Kind::Relay
+            | Kind::Copier
+            | Kind::Bridge
+            | Kind::NexusdHttpLines
+            | Kind::Lines
+            | Kind::Mcp => {
+                let mut stream: Box<dyn Wire> = match self.kind {
+                    Kind::Copier | Kind::Mcp => Box::new(self.stdio()),
+                    _ => Box::new(self.connect().await),
                 };
                 let call = match self.kind {
-                    Kind::Relay => legacy_echo,
-                    Kind::NexusdHttpLines => legacy_demo_echo,
+                    Kind::Relay | Kind::Copier => legacy_echo,
+                    Kind::NexusdHttpLines | Kind::Lines | Kind::Mcp => legacy_demo_echo,
                     _ => {
                         return Client::Lines {
                             stream,
@@ -231,6 +262,43 @@ impl Peer {
         }
     }
 
+    async fn connect(&self) -> UnixStream {
+        loop {
+            match UnixStream::connect(&self.socket).await {
+                Ok(stream) => return stream,
+                Err(_) => tokio::time::sleep(Duration::from_millis(2)).await,
+            }
+        }
+    }
+
+    /// A process that carries lines between its standard input and output and the socket.
+    fn stdio(&self) -> Piped {
+        let mut command = match self.kind {
+            Kind::Mcp => {
+                let mut command = tokio::process::Command::new(nexusctl());
+                command.arg("mcp").arg("--no-start").arg("--socket");
+                command
+            }
+            _ => {
+                let mut command = tokio::process::Command::new(std::env::current_exe().unwrap());
+                command.arg("copier");
+                command
+            }
+        };
+        let mut child = command
+            .arg(&self.socket)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        Piped {
+            wire: tokio::io::join(output, input),
+            _child: child,
+        }
+    }
+
     /// CPU time of the process in nanoseconds, all threads together.
     pub(crate) fn cpu(&self) -> u64 {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id()))
@@ -264,10 +332,53 @@ impl Drop for Peer {
     }
 }
 
+/// `nexusctl`, which is built beside the daemon.
+pub(crate) fn nexusctl() -> PathBuf {
+    Path::new(env!("CARGO_BIN_EXE_nexusd")).with_file_name("nexusctl")
+}
+
+pub(crate) trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire for T {}
+
+/// The standard input and output of a process, which ends with this.
+struct Piped {
+    wire: tokio::io::Join<tokio::process::ChildStdout, tokio::process::ChildStdin>,
+    _child: tokio::process::Child,
+}
+
+impl AsyncRead for Piped {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.wire).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Piped {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.wire).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.wire).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.wire).poll_shutdown(cx)
+    }
+}
+
 /// One agent.
 pub(crate) enum Client {
     Lines {
-        stream: UnixStream,
+        stream: Box<dyn Wire>,
         buffer: Vec<u8>,
         id: u64,
         call: fn(u64) -> String,
@@ -275,6 +386,7 @@ pub(crate) enum Client {
     Tonic(ToolsClient<Channel>),
     Nexus(Nexus),
     Http(Box<HttpClient>, http::Uri, u64),
+    Door(http1::SendRequest<Full<bytes::Bytes>>, u64),
 }
 
 impl Client {
@@ -311,6 +423,14 @@ impl Client {
                 let answer = post(client, url, modern_call(*id).into()).await;
                 assert!(answer.windows(5).any(|w| w == b"hello"));
             }
+            Self::Door(sender, id) => {
+                *id += 1;
+                let body = modern_call(*id).replace("\"echo\"", "\"demo__echo\"");
+                let request = posted("http://x/mcp".parse().unwrap(), "demo__echo", body.into());
+                let answer = sender.send_request(request).await.unwrap().into_body();
+                let answer = answer.collect().await.unwrap().to_bytes();
+                assert!(answer.windows(5).any(|w| w == b"hello"));
+            }
             Self::Nexus(nexus) => {
                 let arguments = Arguments::from_raw(ARGUMENTS);
                 let answer = nexus.tools().call("demo__echo", arguments).await.unwrap();
@@ -334,7 +454,7 @@ fn legacy_call(id: u64, name: &str) -> String {
     )
 }
 
-async fn read_line(stream: &mut UnixStream, buffer: &mut Vec<u8>) {
+async fn read_line(stream: &mut Box<dyn Wire>, buffer: &mut Vec<u8>) {
     buffer.clear();
     while buffer.last() != Some(&b'\n') {
         assert!(stream.read_buf(buffer).await.unwrap() > 0);

@@ -6,6 +6,7 @@ use crate::{
     mcp::lists::{Definition, Kind, List},
     pool::{Pool, Server},
 };
+use nexus_config::Profile;
 use nexus_proto::{
     name::{Slug, tool_name},
     reason::Reason,
@@ -56,10 +57,16 @@ pub struct Names<T> {
     source: Arc<List>,
     pub(super) slug: Slug,
     filter: ToolFilter,
+    /// Of whoever has this profile.
+    profile: Option<Arc<Profile>>,
 }
 
 impl<T: Item> Names<T> {
-    pub(super) fn new(config: &ServerConfig, source: &Arc<List>) -> Self {
+    pub(super) fn new(
+        config: &ServerConfig,
+        source: &Arc<List>,
+        profile: Option<&Arc<Profile>>,
+    ) -> Self {
         let (server, slug) = (config.name.as_str(), &config.slug);
         let mut names = Self {
             list: Vec::with_capacity(source.entries.len()),
@@ -69,10 +76,15 @@ impl<T: Item> Names<T> {
             source: Arc::clone(source),
             slug: slug.clone(),
             filter: config.tools.clone(),
+            profile: profile.cloned(),
         };
         // What is left out here can be neither listed nor called.
         let passes = |definition: &&Definition| {
-            T::KIND != Kind::Tools || config.tools.passes(&definition.key)
+            let tool = &definition.key;
+            let servers = [server, slug.as_str()];
+            T::KIND != Kind::Tools
+                || config.tools.passes(tool)
+                    && profile.is_none_or(|profile| profile.has_tool(&servers, tool))
         };
         for definition in source.entries.iter().filter(passes) {
             let name = tool_name(slug, &definition.key);
@@ -99,7 +111,15 @@ impl<T> Default for Cache<T> {
 }
 
 impl<T: Item> Cache<T> {
-    pub(super) fn get(&self, server: &Server, source: Arc<List>, pool: &Pool) -> Arc<Names<T>> {
+    pub(super) fn get(
+        &self,
+        server: &Server,
+        source: Arc<List>,
+        profile: Option<&Arc<Profile>>,
+        pool: &Pool,
+    ) -> Arc<Names<T>> {
+        // One that lets all tools pass is as good as none.
+        let profile = profile.filter(|profile| T::KIND == Kind::Tools && !profile.tools.is_open());
         let config = server.config();
         let mut known = self.0.lock();
         let of_server = known.entry(config.name.clone()).or_default();
@@ -107,14 +127,17 @@ impl<T: Item> Cache<T> {
             Arc::ptr_eq(&names.source, &source)
                 && names.slug == config.slug
                 && names.filter == config.tools
+                && names.profile.as_ref().map(Arc::as_ptr) == profile.map(Arc::as_ptr)
         };
         if let Some(names) = of_server.iter().find(is_it) {
             return Arc::clone(names);
         }
-        let names = Arc::new(Names::new(&config, &source));
+        let names = Arc::new(Names::new(&config, &source, profile));
         // Lists that only we remember are nobody's any more.
         of_server.retain(|old| {
-            let is_held = Arc::strong_count(&old.source) > 1;
+            let is_used = |profile: &Arc<Profile>| Arc::strong_count(profile) > 1;
+            let is_held =
+                Arc::strong_count(&old.source) > 1 && old.profile.as_ref().is_none_or(is_used);
             is_held && old.slug == config.slug && old.filter == config.tools
         });
         of_server.push(Arc::clone(&names));

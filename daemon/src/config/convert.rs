@@ -25,7 +25,15 @@ pub(super) fn config(loaded: Loaded, places: &Places) -> Config {
         files: loaded.files.iter().map(|file| file.path.clone()).collect(),
         watched: loaded.watched,
         diagnoses: loaded.diagnoses,
+        profiles: loaded
+            .settings
+            .profiles
+            .iter()
+            .cloned()
+            .map(Arc::new)
+            .collect(),
         settings: loaded.settings,
+        home: places.home.clone(),
         ..Config::default()
     };
     let (headers, diagnoses) = resolve::headers(&config.settings, places, How::Fetch(&Helpers));

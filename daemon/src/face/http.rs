@@ -123,6 +123,7 @@ impl Face {
             project: headers::project(&parts.headers),
             credential: guard::credential(&parts.headers, way),
             tools: route::tools(parts.uri.query()),
+            profile: route::profile(parts.uri.query()),
         };
         match parts.method {
             Method::POST => {

@@ -23,6 +23,7 @@ mod orphans;
 mod over_http;
 mod pool;
 mod processes;
+mod profiles;
 mod projects;
 mod records;
 mod reload;

@@ -92,8 +92,10 @@ pub(crate) async fn everything(bin: &Path) {
 /// Runs it as a server over HTTP.
 async fn serve(program: &Path, way: &str) -> (Ends, u16) {
     // Free a moment ago; it takes no other, and tells of none.
-    let port = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = port.local_addr().unwrap().port();
+    let port = {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap().port()
+    };
     let mut command = Command::new(program);
     command.arg(way).env("PORT", port.to_string());
     let told = tempfile::NamedTempFile::new().unwrap();

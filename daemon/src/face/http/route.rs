@@ -1,6 +1,6 @@
 //! What a path leads to. Pure.
 
-use crate::pool::ToolsMode;
+use nexus_config::model::ToolsMode;
 
 /// What a path leads to.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,11 +23,20 @@ impl Route {
     }
 }
 
-/// How tools are shown: `/mcp?tools=search`. What is not known is the usual way.
-pub(super) fn tools(query: Option<&str>) -> ToolsMode {
-    let mut pairs = query.unwrap_or_default().split('&');
-    let mode = pairs.find_map(|pair| pair.strip_prefix("tools="));
-    mode.and_then(ToolsMode::parse).unwrap_or_default()
+/// How tools are shown: `/mcp?tools=search`. What is not known is as if it were not there.
+pub(super) fn tools(query: Option<&str>) -> Option<ToolsMode> {
+    ToolsMode::parse(&value(query, "tools")?)
+}
+
+/// Which profile is wanted: `/mcp?profile=web`.
+pub(super) fn profile(query: Option<&str>) -> Option<String> {
+    value(query, "profile")
+}
+
+fn value(query: Option<&str>, name: &str) -> Option<String> {
+    let pairs = query?.split('&').filter_map(|pair| pair.split_once('='));
+    let (_, value) = pairs.into_iter().find(|(key, _)| *key == name)?;
+    decode(value)
 }
 
 /// Text without its `%XX`.
@@ -53,11 +62,11 @@ mod tests {
     #[test]
     fn a_query_says_how_tools_are_shown() {
         for (query, mode) in [
-            (Some("tools=search"), ToolsMode::Search),
-            (Some("x=1&tools=both&y"), ToolsMode::Both),
-            (Some("tools=nothing"), ToolsMode::Direct),
-            (Some(""), ToolsMode::Direct),
-            (None, ToolsMode::Direct),
+            (Some("tools=search"), Some(ToolsMode::Search)),
+            (Some("x=1&tools=both&y"), Some(ToolsMode::Both)),
+            (Some("tools=nothing"), None),
+            (Some(""), None),
+            (None, None),
         ] {
             assert_eq!(tools(query), mode, "{query:?}");
         }

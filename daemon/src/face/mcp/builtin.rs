@@ -5,9 +5,10 @@ use super::{answer, lists, methods::Asked, view::View};
 use crate::{
     catalog::{Catalog, MAX_MATCHES, MAX_QUERY, Match, Tool},
     mcp::lists::Kind,
-    pool::{ToolsMode, key::Caller},
+    pool::key::Caller,
 };
 use bytes::Bytes;
+use nexus_config::model::ToolsMode;
 use nexus_proto::reason::{Failure, Reason};
 use serde::{Deserialize, Serialize};
 use serde_json::{json, value::RawValue};

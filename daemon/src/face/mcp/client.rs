@@ -16,14 +16,19 @@ use crate::{
         envelope::{EnvelopeError, Incoming, RpcError},
         outgoing,
     },
+    nearest::nearest,
     pool::{
-        Pool, Sight, ToolsMode,
+        Chosen, Pool, Sight,
         key::{Caller, Credential},
     },
     router::Router,
 };
 use bytes::Bytes;
-use nexus_proto::level::LogLevel;
+use nexus_config::model::ToolsMode;
+use nexus_proto::{
+    level::LogLevel,
+    reason::{Failure, Reason},
+};
 use parking_lot::{Mutex, RwLock};
 use serde::Deserialize;
 use std::{
@@ -44,6 +49,7 @@ struct Hello {
     project: Option<PathBuf>,
     servers: Vec<String>,
     tools: String,
+    profile: Option<String>,
 }
 
 /// What a client says of itself, or a door of it.
@@ -56,7 +62,9 @@ pub struct Introduction {
     /// What it shows to servers.
     pub credential: Option<Credential>,
     /// How it wants its tools.
-    pub tools: ToolsMode,
+    pub tools: Option<ToolsMode>,
+    /// It wants this profile.
+    pub profile: Option<String>,
 }
 
 /// A request under way.
@@ -79,6 +87,10 @@ pub struct Client {
     owns_rounds: bool,
     /// Who it is towards the servers.
     caller: RwLock<Caller>,
+    /// The profile that it wants.
+    profile: RwLock<Option<String>>,
+    /// What it calls itself.
+    name: RwLock<String>,
     /// Set by `initialize`.
     session: OnceLock<Session>,
     requests: Mutex<HashMap<Bytes, Running>>,
@@ -109,6 +121,8 @@ impl Client {
             owns_rounds: rounds.is_none(),
             rounds: rounds.unwrap_or_default(),
             caller,
+            profile: RwLock::default(),
+            name: RwLock::default(),
             session: OnceLock::new(),
             requests: Mutex::default(),
             ended: Notify::new(),
@@ -133,6 +147,7 @@ impl Client {
     pub fn introduce(&self, introduction: Introduction) {
         let project = introduction.project;
         let project = project.map(|said| self.agent.works_in(said));
+        *self.profile.write() = introduction.profile;
         let mut caller = self.caller.write();
         caller.project = project;
         caller.credential = introduction.credential;
@@ -141,11 +156,19 @@ impl Client {
 
     /// Begins a session of the legacy era: from now on the client can be asked. False when it had begun.
     pub fn greet(self: &Arc<Self>, name: String, version: String, answers: Answers) -> bool {
+        self.called(&name);
         let has_begun = Session::begin(self, name, version, answers);
         if has_begun {
             subscribe::tell_changes(self);
         }
         has_begun
+    }
+
+    /// It calls itself so.
+    fn called(&self, name: &str) {
+        if *self.name.read() != name {
+            name.clone_into(&mut self.name.write());
+        }
     }
 
     /// Who it says it is, and what it can be asked, once a session has begun.
@@ -227,7 +250,38 @@ impl Client {
 
     /// Who it is towards the servers.
     pub(super) fn caller(&self) -> Caller {
-        self.caller.read().clone()
+        let mut caller = self.caller.read().clone();
+        let config = Arc::clone(&self.context.config.read());
+        let wanted = self.profile.read().clone();
+        // It is found anew each time: the configuration may have changed, and the client may say who it is.
+        if wanted.is_some() || !config.profiles.is_empty() {
+            let profile = Chosen::of(
+                &config.profiles,
+                wanted.as_deref(),
+                &self.name.read(),
+                caller.project.as_deref(),
+                config.home.as_deref(),
+            );
+            if !matches!(profile, Chosen::None) {
+                caller.sight = Arc::new(caller.sight.with_profile(profile));
+            }
+        }
+        caller
+    }
+
+    /// What whoever wants a profile that there is not is told.
+    pub(super) fn no_such_profile(&self, name: &str) -> Failure {
+        let config = Arc::clone(&self.context.config.read());
+        let names: Vec<&str> = config.profiles.iter().map(|p| p.name.as_str()).collect();
+        let near = nearest(name, names.iter().copied());
+        let message = format!("there is no profile {name:?}");
+        Failure::new(Reason::InvalidRequest, message).with(|details| {
+            details.suggestion = near.map(str::to_owned);
+            details.hint = Some(match names.is_empty() {
+                true => "profiles stand under [profiles] in nexus.toml".to_owned(),
+                false => format!("the profiles are: {}", names.join(", ")),
+            });
+        })
     }
 
     /// Goes on for as long as the client is here.
@@ -287,6 +341,9 @@ impl Client {
         out: &Out,
     ) -> Result<Bytes, RpcError> {
         let read = params::read(params)?;
+        if let Some(name) = read.meta.client_name() {
+            self.called(&name);
+        }
         let dialect = params::dialect(method, &read.meta, self.session.get().is_some())?;
         let asked = Asked {
             client: self,
@@ -318,7 +375,8 @@ impl Client {
             project: hello.project.as_deref().and_then(folder),
             credential: None,
             // A newer bridge may know of more modes: what we do not know is the usual one.
-            tools: ToolsMode::parse(&hello.tools).unwrap_or_default(),
+            tools: ToolsMode::parse(&hello.tools),
+            profile: hello.profile,
         });
     }
 

@@ -9,8 +9,9 @@ use super::{
 use crate::{
     catalog::{Item, Prompt, Tool},
     mcp::lists::Kind,
-    pool::{ToolsMode, key::Caller},
+    pool::key::Caller,
 };
+use nexus_config::model::ToolsMode;
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 

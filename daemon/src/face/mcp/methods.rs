@@ -124,6 +124,10 @@ fn initialize(asked: &Asked<'_>) -> Result<Bytes, RpcError> {
 /// An error if a server was chosen that there is not.
 fn check_sight(asked: &Asked<'_>) -> Result<(), RpcError> {
     let (client, caller) = (asked.client, asked.client.caller());
+    if let Some(name) = caller.sight.missing_profile() {
+        let failure = client.no_such_profile(name);
+        return Err(answer::refusal(&failure, asked.dialect));
+    }
     let mut chosen = caller.sight.chosen().iter();
     chosen
         .try_for_each(|name| client.catalog().server(name, &caller).map(drop))

@@ -64,6 +64,18 @@ pub(super) struct Meta<'a> {
     log_level: Option<Cow<'a, str>>,
 }
 
+impl Meta<'_> {
+    /// What its sender calls itself.
+    pub(super) fn client_name(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        struct Info {
+            name: String,
+        }
+        let info: Info = serde_json::from_str(self.client?.get()).ok()?;
+        Some(info.name)
+    }
+}
+
 /// Reads params: JSON text, empty for none.
 pub(super) fn read(params: &[u8]) -> Result<Params<'_>, RpcError> {
     if params.is_empty() {
