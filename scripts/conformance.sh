@@ -4,6 +4,7 @@
 # the daemon, and to be answered the same. One line for each proof; without npm or a network it says so.
 #
 #   NEXUS_CONFORMANCE=FOLDER scripts/conformance.sh [REVISION...]      another cache folder; some revisions only
+#   NEXUS_KEEP=FOLDER scripts/conformance.sh                           keep the last results and records there
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
