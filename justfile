@@ -23,6 +23,14 @@ eras *args:
 real-servers:
     bash scripts/real-servers.sh
 
+# the conformance suite of MCP, directly and through the daemon; `just conformance 2026-07-28`
+conformance *args:
+    bash scripts/conformance.sh {{args}}
+
+# the Inspector, fastmcp and Claude Code as clients; `just clients fastmcp`
+clients *args:
+    bash scripts/clients.sh {{args}}
+
 # look for bytes that break the daemon's promises; `just fuzz 600 connection`
 fuzz *args:
     bash scripts/fuzz.sh {{args}}

@@ -3,12 +3,14 @@
 # Claude Code, over `nexusctl mcp` and over HTTP with the token. One line for each proof; what npm and pip cannot install
 # is skipped, with a word.
 #
-#   NEXUS_CLIENTS=FOLDER scripts/clients.sh      another cache folder
+#   NEXUS_CLIENTS=FOLDER scripts/clients.sh [inspector|claude|fastmcp...]      another cache folder; some clients only
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 cache=${NEXUS_CLIENTS:-${XDG_CACHE_HOME:-$HOME/.cache}/nexus-ci/clients}
 mkdir -p "$cache"
+[ $# -gt 0 ] && clients=" $* " || clients=' inspector claude fastmcp '
+wanted() { [[ $clients = *" $1 "* ]]; }
 
 # What it needs, where it goes, and what installs it. What was not finished is begun anew.
 install() {
@@ -36,14 +38,14 @@ npm_into() {
 export -f npm_into
 
 # The Inspector needs a newer Node than many have, and npm gives an older Inspector to an older Node.
-install npm node bash -c 'npm_into "$1" node@22 && "$1/node_modules/node/bin/node" --version' - "$cache/node"
+{ wanted inspector || wanted claude; } && install npm node bash -c 'npm_into "$1" node@22 && "$1/node_modules/node/bin/node" --version' - "$cache/node"
 PATH=$cache/node/node_modules/node/bin:$PATH
 inspector='' fastmcp='' claude=''
-install npm inspector bash -c 'npm_into "$1" @modelcontextprotocol/inspector@2.12.0' - "$cache/inspector" &&
+wanted inspector && install npm inspector bash -c 'npm_into "$1" @modelcontextprotocol/inspector@2.12.0' - "$cache/inspector" &&
   inspector=$cache/inspector/node_modules/.bin/mcp-inspector
-install npm claude bash -c 'npm_into "$1" @anthropic-ai/claude-code@2.1.197 && "$1/node_modules/.bin/claude" --version' - "$cache/claude" &&
+wanted claude && install npm claude bash -c 'npm_into "$1" @anthropic-ai/claude-code@2.1.197 && "$1/node_modules/.bin/claude" --version' - "$cache/claude" &&
   claude=$cache/claude/node_modules/.bin/claude
-install python3 fastmcp bash -c 'python3 -m venv "$1" && "$1/bin/pip" install --quiet fastmcp==4.1.2' - "$cache/fastmcp" &&
+wanted fastmcp && install python3 fastmcp bash -c 'python3 -m venv "$1" && "$1/bin/pip" install --quiet fastmcp==4.1.2' - "$cache/fastmcp" &&
   fastmcp=$cache/fastmcp/bin/fastmcp
 
 cargo build --quiet --locked --bin nexusd --bin nexusctl --bin nexus-test-server || exit 1

@@ -142,6 +142,12 @@ fn modern_refusals_have_their_status_and_code() {
     request["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2030-01-01");
     assert_eq!(
         error_code(site.post(&[version, ("Mcp-Method", "tools/list")], &request)),
+        (400, -32020),
+        "header and body name two versions"
+    );
+    let other = ("MCP-Protocol-Version", "2030-01-01");
+    assert_eq!(
+        error_code(site.post(&[other, ("Mcp-Method", "tools/list")], &request)),
         (400, -32022)
     );
     request["params"] = json!({});
