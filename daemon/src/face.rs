@@ -4,5 +4,6 @@ pub mod door;
 pub mod http;
 mod lines;
 pub mod mcp;
+mod random;
 pub mod rewind;
 pub mod sniff;

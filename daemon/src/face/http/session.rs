@@ -1,6 +1,9 @@
 //! One session of the legacy era.
 
-use super::super::mcp::{Client, Introduction, Kind, Message, Out, Present};
+use super::super::{
+    mcp::{Client, Introduction, Kind, Message, Out, Present},
+    random::random,
+};
 use crate::{
     agent::{Agent, Answers},
     api::Context,
@@ -60,18 +63,6 @@ impl Id {
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
-}
-
-/// So many bytes that nobody can guess, in hexadecimal digits.
-pub(super) fn random<const N: usize>() -> String {
-    let mut bytes = [0; N];
-    // Where a machine has no randomness, nothing that depends on it may go on.
-    #[expect(clippy::expect_used)]
-    getrandom::fill(&mut bytes).expect("the machine has random numbers");
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// One session: a client that comes over many connections.

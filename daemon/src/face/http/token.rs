@@ -1,5 +1,6 @@
 //! The token that a client over TCP must have. It is in a file that only the user can read.
 
+use super::super::random::random;
 use std::{
     fs,
     io::{self, Write as _},
@@ -22,7 +23,7 @@ impl std::fmt::Debug for Token {
 impl Token {
     /// A new one.
     pub fn new() -> Self {
-        Self(super::session::random::<LENGTH>())
+        Self(random::<LENGTH>())
     }
 
     /// The one in this file; a new one if there is no file.

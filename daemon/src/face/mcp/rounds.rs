@@ -5,6 +5,7 @@
 //! legacy one, the call that is waiting meanwhile is held under a handle.
 
 use super::{
+    super::random::random,
     methods::{Asked, Request},
     params::{INVALID_PARAMS, error},
 };
@@ -16,14 +17,7 @@ use crate::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{
     sync::mpsc,
     task::JoinHandle,
@@ -43,7 +37,6 @@ const TOGETHER: Duration = Duration::from_millis(5);
 #[derive(Debug, Default)]
 pub struct Rounds {
     held: Mutex<HashMap<String, Held>>,
-    last: AtomicU64,
 }
 
 /// A call that waits for answers.
@@ -73,8 +66,8 @@ impl Rounds {
     }
 
     fn hold(&self, held: Held) -> String {
-        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        let handle = format!("nexus-{number}-{:016x}", rand_word());
+        // Not to be guessed: a handle is as good as the call that it stands for.
+        let handle = format!("nexus-{}", random::<16>());
         let mut all = self.held.lock();
         all.retain(|_, held| held.since.elapsed() < PATIENCE);
         if all.len() >= MAX_HELD {
@@ -90,12 +83,6 @@ impl Rounds {
     fn take(&self, handle: &str) -> Option<Held> {
         self.held.lock().remove(handle)
     }
-}
-
-/// A word that nobody can guess: a handle is as good as the call that it stands for.
-fn rand_word() -> u64 {
-    use std::hash::{BuildHasher as _, RandomState};
-    RandomState::new().hash_one(0)
 }
 
 /// Answers a request of a client that can be asked: with a result, or with questions.
