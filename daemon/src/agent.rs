@@ -17,7 +17,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc,
-        atomic::{AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering},
     },
 };
 use tokio::sync::watch;
@@ -32,6 +32,8 @@ pub struct Agent {
     pid: Option<u32>,
     present: watch::Sender<()>,
     attachment: RwLock<Option<Arc<Attachment>>>,
+    /// What it says with each request that it can be asked, if it says it so.
+    declared: AtomicU8,
     /// How many questions of which servers it has been asked and has not answered.
     questions: watch::Sender<BTreeMap<String, u32>>,
     project: RwLock<Option<Project>>,
@@ -48,6 +50,7 @@ impl Agent {
             pid,
             present: watch::channel(()).0,
             attachment: RwLock::default(),
+            declared: AtomicU8::new(0),
             questions: watch::Sender::default(),
             project: RwLock::default(),
             in_flight: AtomicU32::new(0),
@@ -93,6 +96,19 @@ impl Agent {
         }
         drop(current);
         attachment.close();
+    }
+
+    /// It says with a request that it can be asked this.
+    pub fn declare(&self, answers: Answers) {
+        self.declared.store(answers.bits(), Ordering::Relaxed);
+    }
+
+    /// What a process of its own is told that it can be asked: the same for all of its requests.
+    pub fn own_answers(&self) -> Answers {
+        match self.attachment() {
+            Some(attachment) => attachment.hello.answers,
+            None => Answers::of_bits(self.declared.load(Ordering::Relaxed)),
+        }
     }
 
     /// What it can be asked.

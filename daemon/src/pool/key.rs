@@ -122,9 +122,10 @@ impl Key {
             Sharing::PerCredential => caller.credential.clone().map_or(own, Whose::Credential),
         };
         let is_own = matches!(whose, Whose::Agent(_));
-        let answers = match is_own || asks.anything {
-            true => caller.party.answers(),
-            false => Answers::ALL,
+        let answers = match (is_own, asks.anything) {
+            (true, _) => caller.agent.own_answers(),
+            (false, true) => caller.party.answers(),
+            (false, false) => Answers::ALL,
         };
         let roots = (asks.roots && !is_own && answers.roots).then(|| Folders::of(caller));
         Self {

@@ -402,20 +402,28 @@ async fn questions_reach_the_client_whose_call_caused_them() {
 }
 
 #[tokio::test]
-async fn a_process_of_its_own_ends_with_its_client() {
+async fn a_client_has_one_process_of_its_own_which_ends_with_it() {
     let home = Home::new();
     let mut server = test_server(&["--state"]);
     server["sharing"] = json!("per-agent");
     home.configure(&servers(&[("t", server)]));
     let daemon = home.start();
-    let mut mcp = Mcp::connect(&daemon, "legacy", "ann", json!({})).await;
-    let pid = mcp.text("t__whoami", json!({})).await;
-    let pid: u32 = pid
-        .trim_matches(|c: char| !c.is_ascii_digit())
-        .parse()
-        .unwrap();
-    drop(mcp);
-    tokio::task::spawn_blocking(move || wait_until_gone(pid))
-        .await
-        .unwrap();
+    let nexus = daemon.client().await;
+    for era in ERAS {
+        let mut mcp = Mcp::connect(&daemon, era, "ann", json!({})).await;
+        mcp.request("tools/list", json!({})).await.unwrap();
+        let pid = mcp.text("t__whoami", json!({})).await;
+        let pid: u32 = pid
+            .trim_matches(|c: char| !c.is_ascii_digit())
+            .parse()
+            .unwrap();
+        // What lists is what is called.
+        let server = nexus.servers().get("t").await.unwrap();
+        let pids: Vec<_> = server.instances.iter().filter_map(|i| i.pid).collect();
+        assert_eq!(pids, [pid], "{era}");
+        drop(mcp);
+        tokio::task::spawn_blocking(move || wait_until_gone(pid))
+            .await
+            .unwrap();
+    }
 }

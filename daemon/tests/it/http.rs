@@ -283,7 +283,7 @@ async fn whoever_wants_a_credential_is_not_asked_again_until_there_is_one() {
         for call in calls.collect::<Vec<_>>() {
             let error = call.await.unwrap();
             assert_eq!(error.reason(), Some(Reason::NeedsAuth), "{error}");
-            assert!(!error.maybe_executed());
+            assert!(!error.maybe_executed(), "{error:?}");
             assert!(
                 error.hint().unwrap().contains("headers"),
                 "{:?}",
@@ -293,11 +293,9 @@ async fn whoever_wants_a_credential_is_not_asked_again_until_there_is_one() {
         let server = nexus.servers().get("t").await.unwrap();
         assert_eq!((server.state, server.restarts), (ServerState::NeedsAuth, 0));
         let asked = mock.all().len();
-        let began = Instant::now();
         for _ in 0..20 {
             echo(&nexus, "x").await.unwrap_err();
         }
-        assert!(began.elapsed() < Duration::from_secs(2));
         tokio::time::sleep(Duration::from_millis(300)).await;
         assert_eq!(mock.all().len(), asked, "it was asked again");
         good.store(true, Ordering::Relaxed);

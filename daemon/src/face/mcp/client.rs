@@ -3,7 +3,7 @@
 use super::{
     message::{Kind, Message, Out},
     methods::{self, Asked},
-    params::{self, INVALID_REQUEST, error},
+    params::{self, Dialect, INVALID_REQUEST, error},
     questions::Session,
     rounds::Rounds,
     subscribe,
@@ -345,6 +345,9 @@ impl Client {
             self.called(&name);
         }
         let dialect = params::dialect(method, &read.meta, self.session.get().is_some())?;
+        if let Dialect::Modern { answers, .. } = dialect {
+            self.agent.declare(answers);
+        }
         let asked = Asked {
             client: self,
             id,

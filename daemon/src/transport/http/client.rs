@@ -17,7 +17,6 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 use std::{
-    convert::Infallible,
     error::Error,
     io,
     pin::Pin,
@@ -50,6 +49,8 @@ pub(super) struct Client {
     base: HeaderMap,
     pub(super) to: Endpoint,
     uri: http::Uri,
+    /// Nothing more is sent.
+    stopped: Arc<AtomicBool>,
 }
 
 /// Why there is no response.
@@ -90,7 +91,13 @@ impl Client {
             base: base_headers(spec),
             to: spec.url.clone(),
             uri: spec.url.to_url().parse().unwrap_or_default(),
+            stopped: Arc::default(),
         })
+    }
+
+    /// Sends nothing more: what has not left by now never will.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
     }
 
     /// What goes with every request.
@@ -114,6 +121,7 @@ impl Client {
             let outgoing = Outgoing {
                 body: Some(body.clone()).filter(|body| !body.is_empty()),
                 taken: Arc::clone(taken),
+                stopped: Arc::clone(&self.stopped),
             };
             let mut request = Request::new(outgoing);
             *request.method_mut() = method.clone();
@@ -254,16 +262,21 @@ fn base_headers(spec: &HttpSpec) -> HeaderMap {
 pub(super) struct Outgoing {
     body: Option<Bytes>,
     taken: Arc<AtomicBool>,
+    stopped: Arc<AtomicBool>,
 }
 
 impl Body for Outgoing {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        // It is sent by a task of the connection's, which may be late to hear that nobody waits for it.
+        if self.body.is_some() && self.stopped.load(Ordering::Relaxed) {
+            return Poll::Ready(Some(Err(io::Error::other("it is no longer wanted"))));
+        }
         self.taken.store(true, Ordering::Relaxed);
         Poll::Ready(self.body.take().map(|body| Ok(Frame::data(body))))
     }

@@ -30,8 +30,12 @@ const MAX_ACTIVE: usize = 256;
 /// How long saying goodbye may take.
 const FAREWELL: Duration = Duration::from_millis(1500);
 
-/// What is under way when there is a reason to end has so long to come to an end of its own.
-const GRACE: Duration = Duration::from_millis(300);
+/// What is under way when there is a reason to end has so long to come to an end of its own: what it comes to is worth
+/// more than "it may have been carried out".
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How often those are looked at meanwhile that have given up.
+const LOOK: Duration = Duration::from_millis(15);
 
 struct Active {
     task: AbortHandle,
@@ -152,7 +156,7 @@ impl Driver {
                 return;
             }
             // Those that give up do not end, and say so in no other way.
-            match timeout(GRACE / 20, self.tasks.join_next()).await {
+            match timeout(LOOK, self.tasks.join_next()).await {
                 Ok(Some(Ok(Some(id)))) => drop(self.active.remove(&id)),
                 Ok(None) => return,
                 Ok(Some(_)) | Err(_) => {}

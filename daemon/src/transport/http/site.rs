@@ -150,6 +150,7 @@ impl Site {
     }
 
     pub(super) fn end(&self, failure: Failure) {
+        self.client.stop();
         self.end.send_if_modified(|end| {
             let first = end.is_none();
             if first {
