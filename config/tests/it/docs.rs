@@ -71,7 +71,7 @@ fn its_examples_are_good() {
         assert!(!document.servers.is_empty());
         seen += 1;
     }
-    assert_eq!(seen, 3);
+    assert_eq!(seen, 4);
 }
 
 /// Everything that can be said is in an example somewhere.

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p nexusd --bench scale` starts real daemons with real servers and prints figures beside
 //! what they are meant to stay below. Each is the median of several runs, or a whole distribution. A name after
-//! `--` (`hundred`, `crash_loop`, `search`) has only these measured.
+//! `--` (`hundred`, `crash_loop`, `search`, `bridges`) has only these measured.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -11,6 +11,8 @@
 )]
 #![cfg_attr(not(target_os = "linux"), allow(unused))]
 
+#[cfg(target_os = "linux")]
+mod bridges;
 #[cfg(target_os = "linux")]
 mod crash_loop;
 #[cfg(target_os = "linux")]
@@ -51,6 +53,9 @@ fn main() {
             }
             if wanted("search") {
                 search::run().await;
+            }
+            if wanted("bridges") {
+                bridges::run().await;
             }
         });
     }
