@@ -66,7 +66,7 @@ impl Face {
         Arc::new(Self {
             context,
             sessions: Sessions::default(),
-            rounds: Arc::default(),
+            rounds: Arc::new(Rounds::shared()),
         })
     }
 
@@ -144,7 +144,7 @@ impl Face {
             }
             Method::DELETE => {
                 let id = headers::session(&parts.headers).ok_or_else(no_session)?;
-                match self.sessions.end(id) {
+                match self.sessions.end(id, introduction.credential.as_ref()) {
                     true => Ok(body::empty(StatusCode::NO_CONTENT)),
                     false => Err(unknown_session()),
                 }
@@ -191,7 +191,7 @@ impl Face {
         }
         let accepts = headers::accepts(headers);
         let (out, from) = Out::new(WAITING);
-        let open = session.open_for(accepts.events.then(|| out.clone()));
+        let open = session.open_for(accepts.events.then(|| out.downgrade()));
         session.client().receive(message, &out).await;
         drop(out);
         Ok(reply(from, accepts, Keeps::Session(open), |_| StatusCode::OK).await)

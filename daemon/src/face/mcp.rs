@@ -17,6 +17,6 @@ mod subscribe;
 mod view;
 
 pub use client::{Client, Introduction, Present, not_a_message};
-pub use message::{Kind, Message, Out};
+pub use message::{Kind, Message, Out, WeakOut};
 pub use params::Says;
 pub use rounds::Rounds;

@@ -2,7 +2,7 @@
 
 use crate::{
     mcp_client::{Door, Mcp, exchange},
-    support::{Daemon, Home, servers, start_with, test_server},
+    support::{Daemon, Home, server_until, servers, start_with, test_server},
 };
 use bytes::Bytes;
 use http::{Request, StatusCode};
@@ -184,6 +184,42 @@ async fn a_session_outlives_the_daemon() {
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let (status, _) = ask(&daemon, "POST", "/mcp", &headers, ping).await;
     assert_eq!(status, 404);
+}
+
+/// What belongs to a session ends when it should, and only those are in it whose it is.
+#[tokio::test]
+async fn nothing_of_a_session_stays_open_and_nobody_else_is_in_it() {
+    let daemon = start_with(&[]);
+    let nexus = daemon.client().await;
+    let mut mcp = Mcp::come_in(Door::Http, &daemon, "legacy", "ann", json!({})).await;
+    let session = mcp.session().clone().unwrap();
+    let own = [JSON, ("mcp-session-id", session.as_str())];
+    let slow = r#"{"jsonrpc":"2.0","id":"s","method":"tools/call","params":{"name":"t__slow_operation","arguments":{"duration":60,"steps":1}}}"#;
+    let cancel =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"s"}}"#;
+    // A request that is cancelled has no answer, and its response an end.
+    let waiting = ask(&daemon, "POST", "/mcp", &own, slow);
+    let giving_up = async {
+        server_until(&nexus, "t", |server| server.in_flight == 1).await;
+        ask(&daemon, "POST", "/mcp", &own, cancel).await
+    };
+    let ((status, body), _) = tokio::join!(waiting, giving_up);
+    assert_eq!((status.as_u16(), body), (202, Value::String(String::new())));
+    // Whoever shows another token has no part in it, and cannot end it either.
+    let other = [own[0], own[1], ("authorization", "Bearer other")];
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    for (verb, body) in [("POST", ping), ("DELETE", "")] {
+        assert_eq!(
+            ask(&daemon, verb, "/mcp", &other, body).await.0,
+            404,
+            "{verb}"
+        );
+    }
+    assert_eq!(ask(&daemon, "POST", "/mcp", &own, ping).await.0, 200);
+    // Its end is the end of whoever listens to it.
+    assert_eq!(ask(&daemon, "DELETE", "/mcp", &own, "").await.0, 204);
+    mcp.listened().await;
+    assert_eq!(nexus.agents().list().await.unwrap().len(), 1);
 }
 
 /// On a loopback address, only who has the token is served, and by the names of this machine.

@@ -186,6 +186,17 @@ impl Mcp {
         }
     }
 
+    /// Waits until the stream for what belongs to no request has ended.
+    pub(crate) async fn listened(&mut self) {
+        let Way::Http { requests, .. } = &mut self.way else {
+            panic!("lines have no stream of their own");
+        };
+        let ended = timeout(PATIENCE, async {
+            while requests.join_next().await.is_some() {}
+        });
+        ended.await.expect("the stream ends");
+    }
+
     /// Gives up a request, in the way of its era and door.
     pub(crate) async fn cancel(&mut self, id: u64) {
         match &mut self.way {

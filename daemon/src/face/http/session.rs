@@ -1,12 +1,13 @@
 //! One session of the legacy era.
 
 use super::super::{
-    mcp::{Client, Introduction, Kind, Message, Out, Present},
+    mcp::{Client, Introduction, Kind, Message, Out, Present, WeakOut},
     random::random,
 };
 use crate::{
     agent::{Agent, Answers},
     api::Context,
+    pool::key::Credential,
 };
 use parking_lot::Mutex;
 use std::{
@@ -71,6 +72,8 @@ pub(super) struct Session {
     client: Present,
     context: Weak<Context>,
     agent: Arc<Agent>,
+    /// What its client shows to servers. Nobody speaks in it who shows something else.
+    credential: Option<Credential>,
     streams: Arc<Streams>,
     used: Mutex<Instant>,
 }
@@ -79,7 +82,7 @@ pub(super) struct Session {
 #[derive(Debug, Default)]
 struct Streams {
     /// Answers to requests under way, by number. Any of them can carry a question.
-    answers: Mutex<Vec<(u64, Out)>>,
+    answers: Mutex<Vec<(u64, WeakOut)>>,
     /// The one for what belongs to no request.
     listener: Mutex<Option<Out>>,
     opened: Notify,
@@ -97,6 +100,7 @@ impl Session {
         context.agents.add(&agent);
         let (out, from) = Out::new(WAITING);
         let client = Client::arrive(Arc::clone(context), Arc::clone(&agent), out, None);
+        let credential = introduction.credential.clone();
         client.introduce(introduction);
         let streams = Arc::new(Streams::default());
         let pump = tokio::spawn(pump(from, Arc::clone(&streams)));
@@ -105,6 +109,7 @@ impl Session {
             client,
             context: Arc::downgrade(context),
             agent,
+            credential,
             streams,
             used: Mutex::new(Instant::now()),
         })
@@ -126,7 +131,7 @@ impl Session {
     }
 
     /// The same for an answer, over which its client can be asked something too.
-    pub(super) fn open_for(self: &Arc<Self>, out: Option<Out>) -> Open {
+    pub(super) fn open_for(self: &Arc<Self>, out: Option<WeakOut>) -> Open {
         *self.used.lock() = Instant::now();
         let number = {
             let mut open = self.streams.open.lock();
@@ -148,6 +153,17 @@ impl Session {
     pub(super) fn listen(&self, out: Out) {
         *self.streams.listener.lock() = Some(out);
         self.streams.opened.notify_waiters();
+    }
+
+    /// Its client has ended it: so does all that is under way, and whoever listens.
+    pub(super) fn end(&self) {
+        self.client.close();
+        *self.streams.listener.lock() = None;
+    }
+
+    /// Whether it belongs to whoever shows this.
+    pub(super) fn is_of(&self, credential: Option<&Credential>) -> bool {
+        self.credential.as_ref() == credential
     }
 
     /// For how long nobody has used it; `None` while somebody does.
@@ -204,8 +220,10 @@ impl Streams {
         loop {
             let mut opened = std::pin::pin!(self.opened.notified());
             opened.as_mut().enable();
-            let answer = self.answers.lock().last().map(|(_, out)| out.clone());
-            if let Some(out) = answer.or_else(|| self.listener.lock().clone()) {
+            let answers = self.answers.lock().clone();
+            let answers = answers.iter().rev().filter_map(|(_, out)| out.upgrade());
+            let listener = self.listener.lock().clone();
+            if let Some(out) = answers.chain(listener).find(Out::is_open) {
                 return out;
             }
             opened.await;

@@ -4,7 +4,7 @@ use super::{
     Refusal, plain,
     session::{Id, Session},
 };
-use crate::{api::Context, face::mcp::Introduction};
+use crate::{api::Context, face::mcp::Introduction, pool::key::Credential};
 use http::StatusCode;
 use parking_lot::Mutex;
 use std::{
@@ -56,34 +56,32 @@ impl Sessions {
         let Some((id, answers, name)) = Id::read(id) else {
             return Ok(None);
         };
-        {
-            let all = self.0.lock();
-            if let Some(session) = all.sessions.get(&id) {
-                return Ok(Some(Arc::clone(session)));
-            }
-            if all.ended.contains(&id) {
-                return Ok(None);
-            }
-        }
-        let session = Session::new(context, introduction, pid);
-        session.client().greet(name, String::new(), answers);
         let mut all = self.0.lock();
         if let Some(session) = all.sessions.get(&id) {
-            return Ok(Some(Arc::clone(session))); // somebody was faster
+            // Whoever shows another token has no part in it.
+            let is_theirs = session.is_of(introduction.credential.as_ref());
+            return Ok(is_theirs.then(|| Arc::clone(session)));
         }
-        let _put_away = all.make_room()?;
+        if all.ended.contains(&id) {
+            return Ok(None);
+        }
+        let put_away = all.make_room()?;
+        let session = Session::new(context, introduction, pid);
+        session.client().greet(name, String::new(), answers);
         all.sessions.insert(id, Arc::clone(&session));
         drop(all);
+        drop(put_away);
         Ok(Some(session))
     }
 
     /// Its client has ended it. False when there is none.
-    pub(super) fn end(&self, id: &str) -> bool {
+    pub(super) fn end(&self, id: &str, credential: Option<&Credential>) -> bool {
         let Some((id, ..)) = Id::read(id) else {
             return false;
         };
         let mut all = self.0.lock();
-        if all.ended.contains(&id) {
+        let is_theirs = |session: &Arc<Session>| session.is_of(credential);
+        if all.ended.contains(&id) || !all.sessions.get(&id).is_none_or(is_theirs) {
             return false;
         }
         let session = all.sessions.remove(&id);
@@ -94,7 +92,7 @@ impl Sessions {
         drop(all);
         // It may be held by answers that are under way: they end now.
         if let Some(session) = session {
-            session.client().close();
+            session.end();
         }
         true
     }

@@ -54,4 +54,25 @@ impl Out {
     pub(super) async fn closed(&self) {
         self.0.closed().await;
     }
+
+    /// Whether somebody is there.
+    pub fn is_open(&self) -> bool {
+        !self.0.is_closed()
+    }
+
+    /// The same way, which this does not keep open.
+    pub fn downgrade(&self) -> WeakOut {
+        WeakOut(self.0.downgrade())
+    }
+}
+
+/// A way back that is there for as long as somebody else keeps it open.
+#[derive(Debug, Clone)]
+pub struct WeakOut(mpsc::WeakSender<Message>);
+
+impl WeakOut {
+    /// The way back, if it is still open.
+    pub fn upgrade(&self) -> Option<Out> {
+        self.0.upgrade().map(Out)
+    }
 }

@@ -24,8 +24,9 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// How many calls of one client may be held.
+/// How many calls of one client may be held, and of all who share.
 const MAX_HELD: usize = 64;
+const MAX_SHARED: usize = 1024;
 
 /// How long a call waits for its client to come back with answers.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
@@ -34,9 +35,20 @@ const PATIENCE: Duration = Duration::from_secs(30 * 60);
 const TOGETHER: Duration = Duration::from_millis(5);
 
 /// The calls that wait for answers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Rounds {
     held: Mutex<HashMap<String, Held>>,
+    most: usize,
+}
+
+impl Default for Rounds {
+    /// Those of one client.
+    fn default() -> Self {
+        Self {
+            held: Mutex::default(),
+            most: MAX_HELD,
+        }
+    }
 }
 
 /// A call that waits for answers.
@@ -60,6 +72,14 @@ impl Drop for Held {
 }
 
 impl Rounds {
+    /// Those of clients that come over any connection.
+    pub fn shared() -> Self {
+        Self {
+            most: MAX_SHARED,
+            ..Self::default()
+        }
+    }
+
     /// Nobody will come back.
     pub(super) fn end(&self) {
         self.held.lock().clear();
@@ -70,7 +90,7 @@ impl Rounds {
         let handle = format!("nexus-{}", random::<16>());
         let mut all = self.held.lock();
         all.retain(|_, held| held.since.elapsed() < PATIENCE);
-        if all.len() >= MAX_HELD {
+        if all.len() >= self.most {
             let oldest = all.iter().min_by_key(|(_, held)| held.since);
             let oldest = oldest.map(|(handle, _)| handle.clone());
             oldest.and_then(|oldest| all.remove(&oldest));
