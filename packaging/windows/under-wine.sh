@@ -234,7 +234,8 @@ hears_its_console() {
     return
   fi
   mkfifo "$home/typed"
-  timeout 120 script -qec "wine '$home/nexusd.exe' --config '$home/mcp.json' --log-file '$home/console.log'" /dev/null \
+  # exec: a shell in between would end by the Ctrl-C itself.
+  timeout 120 script -qec "exec wine '$home/nexusd.exe' --config '$home/mcp.json' --log-file '$home/console.log'" /dev/null \
     <"$home/typed" >/dev/null 2>&1 &
   local terminal=$!
   exec 8>"$home/typed"
