@@ -12,6 +12,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "nexus/v1/resources.proto",
             "nexus/v1/prompts.proto",
             "nexus/v1/agents.proto",
+            "nexus/v1/policy.proto",
             "nexus/v1/daemon.proto",
         ],
         ["."],
@@ -21,6 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     tonic_prost_build::configure()
         // JSON payloads are slices of the buffer they arrived in, never copies.
         .bytes(".nexus.v1")
+        .boxed(".nexus.v1.PolicyWatchResponse.change.asked")
         .compile_fds(descriptors)?;
     Ok(())
 }

@@ -132,6 +132,7 @@ pub struct Builder {
     reconnect_for: Duration,
     project: Option<PathBuf>,
     credential: Option<HeaderValue>,
+    name: Option<String>,
     agent: Option<AgentInfo>,
 }
 
@@ -144,6 +145,7 @@ impl Default for Builder {
             reconnect_for: Duration::from_secs(5),
             project: std::env::current_dir().ok(),
             credential: None,
+            name: None,
             agent: None,
         }
     }
@@ -182,6 +184,13 @@ impl Builder {
         self
     }
 
+    /// You act for somebody, under this name: what the operator has said of agents holds for you, even where your
+    /// program is one of the operator's own.
+    pub fn as_agent(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
     /// Who you are, and what servers may ask you; nobody, and nothing, unless told. The daemon knows
     /// it before the first call, on this connection and on each that follows it.
     pub fn agent(mut self, agent: AgentInfo) -> Self {
@@ -208,6 +217,12 @@ impl Builder {
         if let Some(project) = self.project.as_deref().and_then(Path::to_str) {
             let project = MetadataValue::from_bytes(project.as_bytes());
             metadata.insert_bin("nexus-project-bin", project);
+        }
+        if let Some(name) = &self.name {
+            metadata.insert_bin(
+                "nexus-agent-bin",
+                MetadataValue::from_bytes(name.as_bytes()),
+            );
         }
         let mut headers = metadata.into_headers();
         if let Some(credential) = &self.credential {

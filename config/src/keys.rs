@@ -56,6 +56,11 @@ pub const SERVER: &[Key] = keys! {
     "include_tools" ["enabled_tools", "allowed_tools", "tools_include"]: "list of names" => "only these tools are listed and can be called; `*` stands for anything";
     "exclude_tools" ["disabled_tools", "blocked_tools", "tools_exclude"]: "list of names" => "these tools are not";
     "tools" []: "list of names, or a map" => "`include` and `exclude`, or just what to include";
+    "shared" []: "`true` or `false`" => "`false`: it is for one agent at a time; while that agent is here, others do not see it";
+    "consent" []: "`never`, `server` or `call`" => "when somebody is asked before it is used: never, once for each agent, or for each call; a project's file can only make it stricter";
+    "rate_limit" ["rate_limits"]: "rate, or a map" => "how often it may be called: `10/s`, `60/min`, `60/min burst 10`; or `server` and `tools`, a map of rates by names of tools";
+    "max_result" ["max_output", "max_result_size"]: "size" => "the largest result of a call, such as `10MB`, which it is";
+    "oversize" ["on_oversize"]: "`refuse` or `truncate`" => "what becomes of a larger one: the call fails, or its text is cut and says so";
     "name" []: "text" => "what it is called, in a list of servers";
     "id" []: "text" => "what it is called, in a list of servers; then `name` is for people";
     "title" []: "text" => "a name for people";
@@ -126,11 +131,37 @@ pub const PROFILE: &[Key] = keys! {
     "projects" ["project"]: "list of folders" => "the profile is for agents that work there, or below; `~` is your home";
 };
 
+/// What `policy` may have.
+pub const POLICY: &[Key] = keys! {
+    "level" []: "`sandboxed`, `trusted` or `yolo`" => "how much agents are trusted for which no rule says it: `sandboxed` ones see no server, for `trusted` ones somebody is asked as `consent` says, for `yolo` ones nobody (`trusted`)";
+    "consent" []: "`never`, `server` or `call`" => "when somebody is asked before a server is used that does not say it itself (`never`; `server` for those of projects)";
+    "approval_timeout" []: "time" => "how long a question is open before it is a no (120 s)";
+    "operators" []: "list of programs" => "programs that are the operator's as `nexusctl` is: for them nobody is asked, and they decide";
+    "rate_limit" []: "rate" => "how often each agent may call";
+    "max_result" []: "size" => "the largest result of a call (`10MB`)";
+    "oversize" []: "`refuse` or `truncate`" => "what becomes of a larger one (`refuse`)";
+    "pins" []: "`off`, `warn` or `block`" => "what becomes of a tool whose definition has changed: nothing, a warning, or it is held back until `nexusctl approve` (`warn`)";
+    "audit" []: "`true` or `false`" => "whether every call is written down (`true`)";
+    "audit_arguments" []: "`true` or `false`" => "with its arguments, as far as they are no secrets (`false`)";
+    "agents" []: "map" => "rules for some agents, by name: the first that fits counts";
+};
+
+/// What a rule under `policy.agents` may have.
+pub const RULE: &[Key] = keys! {
+    "agents" ["agent"]: "list of names" => "for agents that call themselves so";
+    "programs" ["program", "executable", "executables"]: "list of programs" => "for agents that are such a program, or were started by one: a name, or a path";
+    "projects" ["project"]: "list of folders" => "for agents that work there, or below; `~` is your home";
+    "level" []: "as above" => "their level";
+    "consent" []: "as above" => "when somebody is asked; the stricter of this and what the server says counts";
+    "profile" []: "name" => "the profile that they have";
+    "rate_limit" []: "rate" => "how often each of them may call";
+};
+
 /// What the whole of our own files may have besides servers.
 pub const TOP: &[Key] = keys! {
     "daemon" []: "map" => "settings of the daemon: `log`, `threads`, `http` (a loopback address; the command line wins), and `headers`, which go to every `url`";
     "profiles" []: "map" => "what some agents see of the pool, and how, by the name of the profile";
-    "policy" []: "map" => "what agents may do; it has no effect yet, which a warning says";
+    "policy" []: "map" => "what agents may do";
 };
 
 /// Under which names servers stand in a file: the first that there is.

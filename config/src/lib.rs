@@ -19,6 +19,7 @@ pub mod mask;
 pub mod model;
 pub mod nearest;
 pub mod node;
+pub mod policy;
 pub mod profile;
 pub mod read;
 pub mod remedy;

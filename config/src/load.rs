@@ -203,6 +203,7 @@ impl Loaded {
                         .retain(|old| old.name != profile.name);
                     self.settings.profiles.push(profile);
                 }
+                self.settings.policy.add(settings.policy);
                 for header in settings.headers {
                     self.add_header(header);
                 }
@@ -210,7 +211,7 @@ impl Loaded {
             Some(_) if settings != Settings::default() => self.diagnoses.push(
                 Diagnosis::warning(
                     "config::unused",
-                    "\"daemon\" is passed over: the daemon is not a project's",
+                    "\"daemon\", \"profiles\" and \"policy\" are passed over: they are not a project's to say",
                 )
                 .in_file(source)
                 .fix("what the daemon is told stands in your own nexus.toml"),

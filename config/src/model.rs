@@ -1,6 +1,12 @@
 //! The one model: what a server is, however it was written. Nothing is filled in yet. Pure.
 
-use crate::{node::Span, profile::Profile, scope::Scope, source::Source};
+use crate::{
+    node::Span,
+    policy::{Consent, Oversize, Policy, Rate},
+    profile::Profile,
+    scope::Scope,
+    source::Source,
+};
 use std::{fmt, net::SocketAddr, sync::Arc, time::Duration};
 
 macro_rules! words {
@@ -22,6 +28,8 @@ macro_rules! words {
         }
     };
 }
+
+pub(crate) use words;
 
 /// One server, as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +70,18 @@ pub struct Server {
     pub fail_if_no_tools: bool,
     /// Which of its tools there are.
     pub tools: ToolFilter,
+    /// `false`: it is for one agent at a time, whose it is while that agent is here.
+    pub shared: bool,
+    /// When somebody is asked before it is used.
+    pub consent: Option<Consent>,
+    /// How often it may be called.
+    pub rate_limit: Option<Rate>,
+    /// How often some of its tools may be called, by patterns.
+    pub tool_rate_limits: Vec<(String, Rate)>,
+    /// The largest result of its, in bytes.
+    pub max_result: Option<usize>,
+    /// What becomes of a larger one.
+    pub oversize: Option<Oversize>,
 }
 
 impl Server {
@@ -348,6 +368,8 @@ pub struct Settings {
     pub http: Option<SocketAddr>,
     /// What some agents see of the pool.
     pub profiles: Vec<Profile>,
+    /// What agents may do.
+    pub policy: Policy,
     /// What is sent with every request to every server that is reached over HTTP.
     pub headers: Vec<(String, Setting, Origin)>,
 }

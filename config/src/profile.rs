@@ -48,22 +48,27 @@ impl Profile {
 
     /// Whether it is for agents that work in this folder. `home` is what `~` stands for.
     pub fn is_for_project(&self, folder: &Path, home: Option<&Path>) -> bool {
-        self.projects.iter().any(|pattern| {
-            let rest = pattern
-                .strip_prefix('~')
-                .filter(|rest| rest.is_empty() || rest.starts_with('/'));
-            let pattern = match (rest, home) {
-                (Some(rest), Some(home)) => format!("{}{rest}", home.display()),
-                _ => pattern.clone(),
-            };
-            let here = |folder: &Path| folder.to_str().is_some_and(|text| matches(&pattern, text));
-            folder.ancestors().any(here)
-        })
+        is_below(&self.projects, folder, home)
     }
 }
 
+/// Whether a folder is one of these, or below one. `home` is what `~` stands for.
+pub(crate) fn is_below(patterns: &[String], folder: &Path, home: Option<&Path>) -> bool {
+    patterns.iter().any(|pattern| {
+        let rest = pattern
+            .strip_prefix('~')
+            .filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let pattern = match (rest, home) {
+            (Some(rest), Some(home)) => format!("{}{rest}", home.display()),
+            _ => pattern.clone(),
+        };
+        let here = |folder: &Path| folder.to_str().is_some_and(|text| matches(&pattern, text));
+        folder.ancestors().any(here)
+    })
+}
+
 /// Whether a name fits a pattern, in any case of its letters.
-fn fits(pattern: &str, name: &str) -> bool {
+pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     matches(&pattern.to_lowercase(), &name.to_lowercase())
 }
 

@@ -2,6 +2,7 @@
 
 mod fields;
 mod http;
+mod policy;
 mod profile;
 mod server;
 
@@ -78,7 +79,6 @@ impl Reader<'_> {
             return;
         };
         self.own_keys(entries);
-        self.policy(entries);
         let settings = tree.get("daemon");
         if let Some(settings) = settings {
             self.settings(settings);
@@ -89,11 +89,17 @@ impl Reader<'_> {
             self.document.settings.profiles = profile::read(&mut fields, profiles);
             self.document.diagnoses.append(&mut fields.diagnoses);
         }
+        let policy = tree.get("policy").filter(|_| !self.dialect.lenient);
+        if let Some(policy) = policy {
+            let mut fields = Fields::new(self.source, "", self.dialect);
+            self.document.settings.policy = policy::read(&mut fields, policy);
+            self.document.diagnoses.append(&mut fields.diagnoses);
+        }
         match servers_of(tree) {
             Some(Root { node, enabled, .. }) => self.servers(node, enabled),
             None if entries.is_empty() => {}
             None if looks_like_servers(entries) => self.servers(tree, true),
-            None if settings.or(profiles).is_some() || self.dialect.lenient => {}
+            None if settings.or(profiles).or(policy).is_some() || self.dialect.lenient => {}
             None => self.no_servers(entries),
         }
     }
@@ -118,21 +124,6 @@ impl Reader<'_> {
                 let message = format!("unknown key {:?}", entry.key);
                 self.tell(Diagnosis::warning("config::unknown-key", message).at(span, text));
             }
-        }
-    }
-
-    /// Whoever has written rules is not to believe that they are kept.
-    fn policy(&mut self, entries: &[Entry]) {
-        let policy = entries.iter().find(|entry| entry.key == "policy");
-        if let Some(entry) = policy.filter(|_| !self.dialect.lenient) {
-            let message =
-                "\"policy\" has no effect yet: every agent may call every tool that it sees";
-            self.tell(
-                Diagnosis::warning("config::no-effect", message)
-                    .at(entry.key_span.clone(), "neither checked nor kept to")
-                    .note("a later version of Nexus will keep to it")
-                    .fix("until then, leave tools out with \"exclude_tools\" or \"include_tools\""),
-            );
         }
     }
 

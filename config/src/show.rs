@@ -3,6 +3,7 @@
 use crate::{
     mask,
     model::{Health, HttpKind, Server, Setting, Stdio, Text, Tls, TlsVersion, Transport},
+    policy::{Consent, Oversize},
 };
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -99,6 +100,13 @@ pub fn server(server: &Server, origin: bool) -> Value {
             put(key, json!(true));
         }
     }
+    if !server.shared {
+        put("shared", json!(false));
+    }
+    put("consent", json!(server.consent.map(Consent::as_str)));
+    put("rate_limit", rate_limit(server));
+    put("max_result", json!(server.max_result));
+    put("oversize", json!(server.oversize.map(Oversize::as_str)));
     put("include_tools", json!(server.tools.include));
     put("exclude_tools", json!(server.tools.exclude));
     if origin {
@@ -109,6 +117,19 @@ pub fn server(server: &Server, origin: bool) -> Value {
         put("line", json!(server.origin.line()));
         put("layer", json!(server.origin.source.layer.as_str()));
     }
+    Value::Object(map)
+}
+
+fn rate_limit(server: &Server) -> Value {
+    let whole = server.rate_limit.map(|rate| rate.to_string());
+    if server.tool_rate_limits.is_empty() {
+        return json!(whole);
+    }
+    let tools = server.tool_rate_limits.iter();
+    let tools = tools.map(|(tool, rate)| (tool.clone(), json!(rate.to_string())));
+    let mut map = Map::new();
+    map.extend(whole.map(|rate| ("server".to_owned(), json!(rate))));
+    map.insert("tools".to_owned(), Value::Object(tools.collect()));
     Value::Object(map)
 }
 

@@ -3,11 +3,13 @@
 mod answers;
 mod attachment;
 mod folder;
+mod programs;
 mod registry;
 
 pub use answers::Answers;
 pub use attachment::{Attachment, Hello, Question, Refusal, Root, ToAgent};
 pub use folder::folder;
+pub use programs::Programs;
 pub use registry::{Presence, Registry};
 
 use bytes::Bytes;
@@ -16,8 +18,8 @@ use std::{
     collections::BTreeMap,
     path::PathBuf,
     sync::{
-        Arc,
-        atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering},
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering},
     },
 };
 use tokio::sync::watch;
@@ -25,11 +27,26 @@ use tokio::sync::watch;
 /// What an agent declares that has not said what it can be asked.
 const NOTHING: Bytes = Bytes::from_static(b"{}");
 
+/// What a client speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Speaks {
+    /// It speaks gRPC.
+    Grpc,
+    /// It speaks MCP: it is an agent's.
+    Mcp,
+}
+
 /// One client. What is its own ends when it leaves.
 #[derive(Debug)]
 pub struct Agent {
     id: u64,
     pid: Option<u32>,
+    speaks: Speaks,
+    programs: OnceLock<Programs>,
+    /// What it calls itself; empty until it does.
+    name: RwLock<String>,
+    /// It says that it is an agent, whatever its program is.
+    is_agent: AtomicBool,
     present: watch::Sender<()>,
     attachment: RwLock<Option<Arc<Attachment>>>,
     /// What it says with each request that it can be asked, if it says it so.
@@ -43,11 +60,15 @@ pub struct Agent {
 
 impl Agent {
     /// A client that has just come, and its process where that is known.
-    pub fn new(pid: Option<u32>) -> Self {
+    pub fn new(pid: Option<u32>, speaks: Speaks) -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self {
             id: LAST.fetch_add(1, Ordering::Relaxed) + 1,
             pid,
+            speaks,
+            programs: OnceLock::new(),
+            name: RwLock::default(),
+            is_agent: AtomicBool::new(speaks == Speaks::Mcp),
             present: watch::channel(()).0,
             attachment: RwLock::default(),
             declared: AtomicU8::new(0),
@@ -68,6 +89,63 @@ impl Agent {
         self.pid
     }
 
+    /// What it speaks.
+    pub fn speaks(&self) -> Speaks {
+        self.speaks
+    }
+
+    /// Its program, and those that started it. They are looked at once: later they may be others.
+    pub fn programs(&self) -> &Programs {
+        let look = || self.pid.map(Programs::of).unwrap_or_default();
+        self.programs.get_or_init(look)
+    }
+
+    /// It calls itself so.
+    pub fn called(&self, name: &str) {
+        if *self.name.read() != name {
+            name.clone_into(&mut self.name.write());
+        }
+    }
+
+    /// It says that it is an agent of this name, which may be empty.
+    pub fn is_agent_called(&self, name: &str) {
+        self.is_agent.store(true, Ordering::Relaxed);
+        self.called(name);
+    }
+
+    /// Whether it is an agent, whatever its program is: it says so, or it speaks as only agents do.
+    pub fn is_agent(&self) -> bool {
+        self.is_agent.load(Ordering::Relaxed)
+    }
+
+    /// What it calls itself; empty if it has not said it.
+    pub fn name(&self) -> String {
+        self.name.read().clone()
+    }
+
+    /// What people call it: by its own word, or else by its program.
+    pub fn label(&self) -> String {
+        let name = self.name();
+        if !name.is_empty() {
+            return name;
+        }
+        let programs = self.programs();
+        let generations = std::iter::once(&programs.own).chain(&programs.starters);
+        // What only passes on what another program wants is not who wants it.
+        let passes_on = |name: &str| {
+            matches!(
+                name,
+                "nexusctl" | "sh" | "bash" | "dash" | "zsh" | "fish" | "env"
+            )
+        };
+        let file = |names: &Vec<String>| names.get(1).cloned();
+        let told = match self.speaks {
+            Speaks::Grpc => programs.own.get(1).cloned(),
+            Speaks::Mcp => generations.filter_map(file).find(|name| !passes_on(name)),
+        };
+        told.unwrap_or_else(|| format!("agent {}", self.id))
+    }
+
     /// Done when it has gone.
     pub fn gone(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut present = self.present.subscribe();
@@ -82,6 +160,9 @@ impl Agent {
 
     /// It has said who it is. What it said before is no longer so.
     pub fn attach(&self, attachment: Arc<Attachment>) {
+        if !attachment.hello.name.is_empty() {
+            self.called(&attachment.hello.name);
+        }
         *self.attachment.write() = Some(attachment);
     }
 
@@ -197,7 +278,7 @@ impl Agent {
 
 impl Default for Agent {
     fn default() -> Self {
-        Self::new(None)
+        Self::new(None, Speaks::Grpc)
     }
 }
 

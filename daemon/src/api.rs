@@ -17,6 +17,7 @@ use crate::{
     catalog::Catalog,
     config::Config,
     config::ConfigError,
+    policy::Policy,
     pool::{Pool, ReloadReport, Server, key::Caller},
     router::Router,
     shutdown::Shutdown,
@@ -51,6 +52,8 @@ pub struct Context {
     pub pool: Arc<Pool>,
     /// Their tools.
     pub catalog: Arc<Catalog>,
+    /// Who may do what.
+    pub policy: Arc<Policy>,
     /// The way to them.
     pub router: Arc<Router>,
     /// Where we listen.
@@ -93,6 +96,7 @@ impl Context {
         let load = move || before.load_again(asked.as_deref());
         let loaded = tokio::task::spawn_blocking(load).await;
         let config = loaded.map_err(|_| ConfigError::interrupted())??;
+        self.policy.apply(&config);
         let report = self.pool.apply(&config).await;
         let diagnoses = config.diagnoses.clone();
         *self.config.write() = Arc::new(config);

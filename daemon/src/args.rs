@@ -24,6 +24,11 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:7420")]
     pub http: Option<SocketAddr>,
 
+    /// A program that is the operator's, as nexusctl is: nobody is asked for it, and it may answer for others; a
+    /// name or a path, `*` stands for anything
+    #[arg(long = "operator", value_name = "PROGRAM")]
+    pub operators: Vec<String>,
+
     /// What to log: error, warn, info, debug, trace, or a filter such as nexusd=debug [default: info]
     #[arg(long, value_name = "FILTER", env = "NEXUS_LOG")]
     pub log: Option<String>,

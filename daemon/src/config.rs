@@ -27,7 +27,10 @@ use std::{
 };
 
 pub use error::ConfigError;
-pub use nexus_config::model::{Sharing, Start, ToolFilter};
+pub use nexus_config::{
+    model::{Sharing, Start, ToolFilter},
+    policy::{Consent, Oversize, Rate},
+};
 
 /// The variable that names the config file.
 pub const CONFIG_VARIABLE: &str = "NEXUS_CONFIG";
@@ -113,6 +116,27 @@ pub struct ServerConfig {
     pub fail_if_no_tools: bool,
     /// Which of its tools there are for anybody.
     pub tools: ToolFilter,
+    /// It is for one agent at a time.
+    pub exclusive: bool,
+    /// What may be done with it.
+    pub rules: ServerRules,
+}
+
+/// What may be done with a server, as far as it is said of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServerRules {
+    /// It came with a project.
+    pub from_project: bool,
+    /// When somebody is asked before it is used.
+    pub consent: Option<Consent>,
+    /// How often it may be called.
+    pub rate_limit: Option<Rate>,
+    /// How often some of its tools may be called, by patterns.
+    pub tool_rate_limits: Vec<(String, Rate)>,
+    /// The largest result.
+    pub max_result: Option<usize>,
+    /// What becomes of a larger one.
+    pub oversize: Option<Oversize>,
 }
 
 /// Not all that it is given: that may be secret.
@@ -269,6 +293,8 @@ impl ServerConfig {
             max_queue: MAX_QUEUE,
             trust_hints: false,
             fail_if_no_tools: false,
+            exclusive: false,
+            rules: ServerRules::default(),
             tools: ToolFilter::default(),
         }
     }

@@ -10,6 +10,7 @@ pub mod face;
 pub mod mcp;
 pub mod nearest;
 pub mod platform;
+pub mod policy;
 pub mod pool;
 pub mod process;
 pub mod router;

@@ -19,7 +19,7 @@ mod unix;
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
-pub use windows::keeper;
+pub use windows::{keeper, processes};
 
 #[cfg(unix)]
 use unix as platform;

@@ -11,6 +11,7 @@ pub use subscribe::keep_up;
 use crate::{
     catalog::{Catalog, Found, Item, Named, NotFound},
     mcp::lists::Kind,
+    policy::Policy,
     pool::{Server, key::Caller},
 };
 use nexus_proto::reason::{Failure, Reason};
@@ -30,6 +31,7 @@ const GUESS: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Router {
     catalog: Arc<Catalog>,
+    policy: Arc<Policy>,
     traffic: watch::Sender<Traffic>,
     calls: AtomicU64,
 }
@@ -41,10 +43,11 @@ struct Traffic {
 }
 
 impl Router {
-    /// A router for what a catalog has.
-    pub fn new(catalog: Arc<Catalog>) -> Self {
+    /// A router for what a catalog has, and a policy allows.
+    pub fn new(catalog: Arc<Catalog>, policy: Arc<Policy>) -> Self {
         Self {
             catalog,
+            policy,
             traffic: watch::Sender::default(),
             calls: AtomicU64::new(0),
         }
@@ -154,7 +157,8 @@ impl Router {
         let _ = traffic.wait_for(|traffic| traffic.in_flight == 0).await;
     }
 
-    fn enter(&self) -> Result<Lane<'_>, Failure> {
+    fn enter(&self, caller: &Caller) -> Result<Lane<'_>, Failure> {
+        self.policy.check_level(&caller.agent, &caller.standing)?;
         let mut entered = false;
         self.traffic.send_if_modified(|traffic| {
             entered = !traffic.closed;

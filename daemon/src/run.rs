@@ -11,6 +11,7 @@ use crate::{
         self, Wish,
         manager::{self, Notice},
     },
+    policy::Policy,
     pool::Pool,
     router::Router,
     shutdown::Shutdown,
@@ -105,11 +106,14 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
     };
     let pool = Arc::new(Pool::new(state.as_deref()));
     let catalog = Arc::new(Catalog::new(Arc::clone(&pool)));
-    let router = Arc::new(Router::new(Arc::clone(&catalog)));
+    let policy = Arc::new(Policy::new(&config, args.operators.clone()));
+    let router = Router::new(Arc::clone(&catalog), Arc::clone(&policy));
+    let router = Arc::new(router);
     let shutdown = Shutdown::default();
     let context = Arc::new(Context {
         pool: Arc::clone(&pool),
         catalog,
+        policy,
         router: Arc::clone(&router),
         endpoint: endpoint.clone(),
         shutdown: shutdown.clone(),

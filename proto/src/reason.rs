@@ -96,6 +96,22 @@ reasons! {
     Overloaded = "OVERLOADED" => ResourceExhausted,
     /// A message is larger than is allowed.
     TooLarge = "TOO_LARGE" => ResourceExhausted,
+    /// The caller is not trusted with servers.
+    Sandboxed = "SANDBOXED" => PermissionDenied,
+    /// Somebody was asked, and said no.
+    Denied = "DENIED" => PermissionDenied,
+    /// Somebody was asked, and did not answer in time.
+    Unanswered = "UNANSWERED" => PermissionDenied,
+    /// Only the operator may do it.
+    NotOperator = "NOT_OPERATOR" => PermissionDenied,
+    /// No question of that number waits for an answer.
+    ApprovalNotFound = "APPROVAL_NOT_FOUND" => NotFound,
+    /// Called more often than is allowed; `retry_after` says when it is again.
+    RateLimited = "RATE_LIMITED" => ResourceExhausted,
+    /// The tool is not what was approved of, and is held back.
+    ToolChanged = "TOOL_CHANGED" => FailedPrecondition,
+    /// What was looked at is something else by now.
+    Changed = "CHANGED" => Aborted,
     /// The daemon is stopping.
     ShuttingDown = "SHUTTING_DOWN" => Unavailable,
     /// The configuration cannot be used.

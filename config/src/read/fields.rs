@@ -6,6 +6,7 @@ use crate::{
     model::{Setting, Text},
     nearest::nearest,
     node::{Entry, Node, Value},
+    policy::Rate,
     source::Source,
 };
 use std::{
@@ -306,6 +307,33 @@ impl<'a> Fields<'a> {
         time.map(|time| time.min(LONGEST))
     }
 
+    /// A number of bytes, or with a unit.
+    pub(super) fn size(&mut self, entry: &Entry) -> Option<usize> {
+        let size = match &entry.node.value {
+            Value::Null => return None,
+            Value::Number(text) | Value::Text(text) => bytes(text),
+            _ => None,
+        };
+        if size.is_none() {
+            let example = format!("\"{}\": \"10MB\"", entry.key);
+            self.wrong(&entry.key, &entry.node, "a size", &example);
+        }
+        size
+    }
+
+    /// How often something may be done.
+    pub(super) fn rate(&mut self, entry: &Entry) -> Option<Rate> {
+        if entry.node.value == Value::Null {
+            return None;
+        }
+        let rate = entry.node.text().and_then(Rate::parse);
+        if rate.is_none() {
+            let example = format!("\"{}\": \"10/s\", or \"60/min burst 10\"", entry.key);
+            self.wrong(&entry.key, &entry.node, "a rate", &example);
+        }
+        rate
+    }
+
     /// One of a few words.
     pub(super) fn word<T: Copy>(
         &mut self,
@@ -356,4 +384,22 @@ fn seconds(text: &str) -> Option<f64> {
         _ => return None,
     };
     Some(number * unit)
+}
+
+/// `1000000`, `512KB`, `10MB`, `10MiB`, `1G`.
+fn bytes(text: &str) -> Option<usize> {
+    let text = text.trim();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: usize = digits.trim().parse().ok()?;
+    let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kb" => 1_000,
+        "kib" => 1 << 10,
+        "m" | "mb" => 1_000_000,
+        "mib" => 1 << 20,
+        "g" | "gb" => 1_000_000_000,
+        "gib" => 1 << 30,
+        _ => return None,
+    };
+    number.checked_mul(unit).filter(|size| *size > 0)
 }

@@ -9,6 +9,7 @@ use crate::{
         Transport,
     },
     node::{Entry, Node, Span, Value},
+    policy::{Consent, Oversize},
     scope::Scope,
 };
 use std::{sync::Arc, time::Duration};
@@ -94,6 +95,12 @@ pub(super) fn read(
         trust_hints: false,
         fail_if_no_tools: false,
         tools: ToolFilter::default(),
+        shared: true,
+        consent: None,
+        rate_limit: None,
+        tool_rate_limits: Vec::new(),
+        max_result: None,
+        oversize: None,
     };
     for entry in entries {
         field(fields, &mut server, &mut parts, entry);
@@ -186,6 +193,11 @@ fn field(fields: &mut Fields<'_>, server: &mut Server, parts: &mut Parts, entry:
         "include_tools" => server.tools.include = fields.names(entry),
         "exclude_tools" => server.tools.exclude = fields.names(entry),
         "tools" => tools(fields, server, entry),
+        "shared" => server.shared = fields.bool(entry).unwrap_or(true),
+        "consent" => server.consent = fields.word(entry, Consent::ALL, Consent::as_str),
+        "rate_limit" => rate_limit(fields, server, entry),
+        "max_result" => server.max_result = fields.size(entry),
+        "oversize" => server.oversize = fields.word(entry, Oversize::ALL, Oversize::as_str),
         "name" | "title" => {
             server.title = node
                 .text()
@@ -315,6 +327,30 @@ fn tools(fields: &mut Fields<'_>, server: &mut Server, entry: &Entry) {
             }
         }
         _ => server.tools.include = fields.names(entry),
+    }
+}
+
+/// One rate, or one for the server and some for its tools.
+fn rate_limit(fields: &mut Fields<'_>, server: &mut Server, entry: &Entry) {
+    let Some(inner) = entry.node.entries() else {
+        server.rate_limit = fields.rate(entry);
+        return;
+    };
+    for entry in inner {
+        match (entry.key.as_str(), entry.node.entries()) {
+            ("server", _) => server.rate_limit = fields.rate(entry),
+            ("tools", Some(tools)) => {
+                for tool in tools {
+                    let rate = fields.rate(tool).map(|rate| (tool.key.clone(), rate));
+                    server.tool_rate_limits.extend(rate);
+                }
+            }
+            ("tools", None) => {
+                let example = "\"tools\": { \"search_*\": \"10/min\" }";
+                fields.wrong("tools", &entry.node, "a map of rates", example);
+            }
+            _ => unknown(fields, keys::SERVER, entry),
+        }
     }
 }
 

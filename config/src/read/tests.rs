@@ -230,7 +230,8 @@ fn secrets_may_stand_elsewhere() {
 
 #[test]
 fn in_a_file_that_is_only_ours_every_key_is_known() {
-    let text = "[deamon]\nlog = \"info\"\n[policy]\n[mcp_servers.a]\ncommand = \"x\"\n";
+    let text =
+        "[deamon]\nlog = \"info\"\n[policy]\nlevle = \"yolo\"\n[mcp_servers.a]\ncommand = \"x\"\n";
     let told = |name: &str| {
         let document = read(&Source::new(name, Layer::User, text), Dialect::default());
         document
@@ -241,14 +242,85 @@ fn in_a_file_that_is_only_ours_every_key_is_known() {
     };
     let warnings = told("nexus.toml");
     assert!(
-        warnings[0].contains("did you mean \"daemon\"")
-            && warnings[1].contains("has no effect yet"),
+        warnings.len() == 2
+            && warnings[0].contains("did you mean \"daemon\"")
+            && warnings[1].contains("did you mean \"level\""),
         "{warnings:?}"
     );
-    // Rules that nobody keeps are told of wherever they stand.
-    let warnings = told("mcp.toml");
+}
+
+#[test]
+fn what_agents_may_do_is_read() {
+    use crate::policy::{Consent, Level, Oversize, Pins, Rate};
+    let text = r#"
+[policy]
+level = "sandboxed"
+consent = "call"
+approval_timeout = "30s"
+operators = ["my-dashboard"]
+rate_limit = "100/min burst 20"
+max_result = "1MB"
+oversize = "truncate"
+pins = "block"
+audit = false
+audit_arguments = true
+
+[policy.agents.claude]
+executable = "claude"
+projects = ["~/work"]
+level = "trusted"
+consent = "server"
+profile = "web"
+rate_limit = "10/s"
+
+[policy.agents.nobody]
+level = "yolo"
+
+[mcp_servers.a]
+command = "x"
+shared = false
+consent = "server"
+rate_limit = { server = "5/s", tools = { "search_*" = "1/s", bad = 7 } }
+max_result = "512KiB"
+oversize = "refuse"
+"#;
+    let source = Source::new("nexus.toml", Layer::User, text);
+    let document = read(&source, Dialect::default());
+    let told: Vec<_> = document.diagnoses.iter().map(ToString::to_string).collect();
     assert!(
-        warnings.len() == 1 && warnings[0].contains("has no effect yet"),
-        "{warnings:?}"
+        told.len() == 2
+            && told[0].contains("\"nobody\" must be a rule for some")
+            && told[1].contains("\"bad\" must be a rate"),
+        "{told:?}"
     );
+    let policy = &document.settings.policy;
+    assert_eq!(policy.level, Some(Level::Sandboxed));
+    assert_eq!(policy.consent, Some(Consent::Call));
+    assert_eq!(policy.rate_limit, Rate::parse("100/min burst 20"));
+    assert_eq!(
+        (policy.max_result, policy.oversize),
+        (Some(1_000_000), Some(Oversize::Truncate))
+    );
+    assert_eq!(
+        (policy.pins, policy.audit),
+        (Some(Pins::Block), Some(false))
+    );
+    let rule = &policy.rules[0];
+    assert_eq!(
+        (rule.name.as_str(), rule.level),
+        ("claude", Some(Level::Trusted))
+    );
+    assert_eq!(rule.programs, ["claude"]);
+    assert!(document.servers.is_empty());
+    let good = text.replace(", bad = 7", "");
+    let document = read(
+        &Source::new("nexus.toml", Layer::User, good),
+        Dialect::default(),
+    );
+    let server = &document.servers[0];
+    assert!(!server.shared);
+    assert_eq!(server.consent, Some(Consent::Server));
+    assert_eq!(server.rate_limit, Rate::parse("5/s"));
+    assert_eq!(server.tool_rate_limits[0].0, "search_*");
+    assert_eq!(server.max_result, Some(512 * 1024));
 }

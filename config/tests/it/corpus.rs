@@ -153,6 +153,7 @@ fn what_has_the_wrong_type_is_told_by_its_name() {
                         || matches!(
                             name,
                             "command"
+                                | "rate_limit"
                                 | "type"
                                 | "url"
                                 | "tools"

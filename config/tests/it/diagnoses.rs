@@ -76,10 +76,10 @@ fn invalid_yaml() {
 }
 
 #[test]
-fn rules_that_nobody_keeps() {
+fn a_rule_for_nobody() {
     insta::assert_snapshot!(both(
         "nexus.toml",
-        "[policy]\ndeny = [\"*\"]\n\n[mcp_servers.time]\ncommand = \"uvx\"\n"
+        "[policy.agents.ci]\nlevel = \"sandboxed\"\n\n[mcp_servers.time]\ncommand = \"uvx\"\n"
     ));
 }
 

@@ -34,6 +34,8 @@ fn every_key_is_on_the_page_and_nothing_else() {
         .iter()
         .chain(keys::TLS)
         .chain(keys::PROFILE)
+        .chain(keys::POLICY)
+        .chain(keys::RULE)
         .chain(keys::TOP)
         .map(row)
         .collect();
@@ -71,7 +73,7 @@ fn its_examples_are_good() {
         assert!(!document.servers.is_empty());
         seen += 1;
     }
-    assert_eq!(seen, 4);
+    assert_eq!(seen, 5);
 }
 
 /// Everything that can be said is in an example somewhere.

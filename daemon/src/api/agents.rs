@@ -39,7 +39,7 @@ impl agents_server::Agents for Agents {
         &self,
         request: Request<Streaming<v1::AgentsAttachRequest>>,
     ) -> Result<Response<Self::AttachStream>, Status> {
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let mut said = request.into_inner();
         let first = said.message().await?.and_then(|first| first.message);
         let Some(FromAgent::Hello(hello)) = first else {
@@ -76,7 +76,7 @@ impl agents_server::Agents for Agents {
         &self,
         request: Request<v1::AgentsListRequest>,
     ) -> Result<Response<v1::AgentsListResponse>, Status> {
-        let you = caller::of(&request).agent.id();
+        let you = caller::of(&self.0, &request).agent.id();
         let agents = self.0.agents.all();
         let agents = agents.iter().map(|presence| agent(presence, you)).collect();
         Ok(Response::new(v1::AgentsListResponse { agents }))

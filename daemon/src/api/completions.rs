@@ -18,7 +18,7 @@ impl completions_server::Completions for Completions {
         request: Request<v1::CompletionsCompleteRequest>,
     ) -> Result<Response<v1::CompletionsCompleteResponse>, Status> {
         let deadline = deadline::of(request.metadata());
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let request = request.into_inner();
         let reference = match &request.reference {
             Some(Wire::Prompt(name)) => Reference::Prompt(name),

@@ -18,7 +18,7 @@ impl prompts_server::Prompts for Prompts {
         &self,
         request: Request<v1::PromptsListRequest>,
     ) -> Result<Response<v1::PromptsListResponse>, Status> {
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let servers = lists::servers(&self.0, &request.into_inner().server, &caller)?;
         let prompts = |server: &Arc<Server>| {
             let names = self.0.catalog.of::<Prompt>(server, &caller)?;
@@ -33,7 +33,7 @@ impl prompts_server::Prompts for Prompts {
         request: Request<v1::PromptsGetRequest>,
     ) -> Result<Response<v1::PromptsGetResponse>, Status> {
         let deadline = deadline::of(request.metadata());
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let v1::PromptsGetRequest { name, arguments } = request.into_inner();
         let get = GetPrompt {
             caller: &caller,

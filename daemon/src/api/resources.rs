@@ -30,7 +30,7 @@ impl resources_server::Resources for Resources {
         &self,
         request: Request<v1::ResourcesListRequest>,
     ) -> Result<Response<v1::ResourcesListResponse>, Status> {
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let servers = lists::servers(&self.0, &request.into_inner().server, &caller)?;
         let wire = |server: &str, entry: &Definition| v1::Resource {
             server: server.to_owned(),
@@ -48,7 +48,7 @@ impl resources_server::Resources for Resources {
         &self,
         request: Request<v1::ResourcesListTemplatesRequest>,
     ) -> Result<Response<v1::ResourcesListTemplatesResponse>, Status> {
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let servers = lists::servers(&self.0, &request.into_inner().server, &caller)?;
         let wire = |server: &str, entry: &Definition| v1::ResourceTemplate {
             server: server.to_owned(),
@@ -67,7 +67,7 @@ impl resources_server::Resources for Resources {
         request: Request<v1::ResourcesReadRequest>,
     ) -> Result<Response<v1::ResourcesReadResponse>, Status> {
         let deadline = deadline::of(request.metadata());
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let v1::ResourcesReadRequest { server, uri } = request.into_inner();
         let read = Read {
             caller: &caller,
@@ -86,7 +86,7 @@ impl resources_server::Resources for Resources {
         &self,
         request: Request<v1::ResourcesSubscribeRequest>,
     ) -> Result<Response<Self::SubscribeStream>, Status> {
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let v1::ResourcesSubscribeRequest { server, uri } = request.into_inner();
         let router = &self.0.router;
         let listener = router.subscribe(&caller, &server, &uri).await?;

@@ -74,7 +74,7 @@ impl servers_server::Servers for Servers {
         &self,
         request: Request<v1::ServersListRequest>,
     ) -> Result<Response<v1::ServersListResponse>, Status> {
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let servers = self.0.pool.servers();
         let servers = servers
             .values()
@@ -88,7 +88,7 @@ impl servers_server::Servers for Servers {
         &self,
         request: Request<v1::ServersGetRequest>,
     ) -> Result<Response<v1::ServersGetResponse>, Status> {
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let server = self.0.pool.get(&request.into_inner().server, &caller)?;
         let mut server = [convert::server(&server, &caller)];
         weigh(&mut server).await;
@@ -102,7 +102,7 @@ impl servers_server::Servers for Servers {
         &self,
         request: Request<v1::ServersStartRequest>,
     ) -> Result<Response<v1::ServersStartResponse>, Status> {
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let v1::ServersStartRequest { server, wait } = request.into_inner();
         let (outcome, server) = self.command(&server, &caller, Command::Start, wait).await?;
         Ok(Response::new(v1::ServersStartResponse { outcome, server }))
@@ -112,7 +112,7 @@ impl servers_server::Servers for Servers {
         &self,
         request: Request<v1::ServersStopRequest>,
     ) -> Result<Response<v1::ServersStopResponse>, Status> {
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let v1::ServersStopRequest { server, wait } = request.into_inner();
         let (outcome, server) = self.command(&server, &caller, Command::Stop, wait).await?;
         Ok(Response::new(v1::ServersStopResponse { outcome, server }))
@@ -122,7 +122,7 @@ impl servers_server::Servers for Servers {
         &self,
         request: Request<v1::ServersRestartRequest>,
     ) -> Result<Response<v1::ServersRestartResponse>, Status> {
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let v1::ServersRestartRequest { server, wait } = request.into_inner();
         let (outcome, server) = self
             .command(&server, &caller, Command::Restart, wait)
@@ -137,7 +137,7 @@ impl servers_server::Servers for Servers {
         &self,
         request: Request<v1::ServersRefreshRequest>,
     ) -> Result<Response<v1::ServersRefreshResponse>, Status> {
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let server = self.0.pool.get(&request.into_inner().server, &caller)?;
         server.refresh(&caller).await?;
         Ok(Response::new(v1::ServersRefreshResponse {
@@ -149,7 +149,7 @@ impl servers_server::Servers for Servers {
         &self,
         request: Request<v1::ServersPingRequest>,
     ) -> Result<Response<v1::ServersPingResponse>, Status> {
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let server = self.0.pool.get(&request.into_inner().server, &caller)?;
         let round_trip = timeout(PING_TIMEOUT, ping(&server, &caller))
             .await
@@ -167,7 +167,7 @@ impl servers_server::Servers for Servers {
         &self,
         request: Request<v1::ServersSetLogLevelRequest>,
     ) -> Result<Response<v1::ServersSetLogLevelResponse>, Status> {
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let v1::ServersSetLogLevelRequest { server, level } = request.into_inner();
         let level = super::tools::level(&level)?;
         let server = self.0.pool.get(&server, &caller)?;
@@ -188,7 +188,7 @@ impl servers_server::Servers for Servers {
         &self,
         request: Request<v1::ServersWatchRequest>,
     ) -> Result<Response<Self::WatchStream>, Status> {
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let name = request.into_inner().server;
         let only = if name.is_empty() {
             None
@@ -206,7 +206,7 @@ impl servers_server::Servers for Servers {
         &self,
         request: Request<v1::ServersLogsRequest>,
     ) -> Result<Response<Self::LogsStream>, Status> {
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let v1::ServersLogsRequest {
             server,
             tail,

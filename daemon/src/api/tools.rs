@@ -31,7 +31,7 @@ impl tools_server::Tools for Tools {
         &self,
         request: Request<v1::ToolsListRequest>,
     ) -> Result<Response<v1::ToolsListResponse>, Status> {
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let servers = lists::servers(&self.0, &request.into_inner().server, &caller)?;
         let (tools, missing) = self.known_tools(&servers, &caller).await;
         Ok(Response::new(v1::ToolsListResponse {
@@ -44,7 +44,7 @@ impl tools_server::Tools for Tools {
         &self,
         request: Request<v1::ToolsGetRequest>,
     ) -> Result<Response<v1::ToolsGetResponse>, Status> {
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let name = request.into_inner().name;
         let found = self.0.router.find::<Tool>(&name, &caller).await?;
         Ok(Response::new(v1::ToolsGetResponse {
@@ -56,7 +56,7 @@ impl tools_server::Tools for Tools {
         &self,
         request: Request<v1::ToolsSearchRequest>,
     ) -> Result<Response<v1::ToolsSearchResponse>, Status> {
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let v1::ToolsSearchRequest { query, limit } = request.into_inner();
         let limit = match limit {
             0 => MATCHES,
@@ -81,7 +81,7 @@ impl tools_server::Tools for Tools {
         request: Request<v1::ToolsCallRequest>,
     ) -> Result<Response<v1::ToolsCallResponse>, Status> {
         let deadline = deadline::of(request.metadata());
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let v1::ToolsCallRequest { name, arguments } = request.into_inner();
         let call = Call {
             caller: &caller,
@@ -103,7 +103,7 @@ impl tools_server::Tools for Tools {
         request: Request<v1::ToolsCallStreamRequest>,
     ) -> Result<Response<Self::CallStreamStream>, Status> {
         let deadline = deadline::of(request.metadata());
-        let caller = caller::of(&request);
+        let caller = caller::of(&self.0, &request);
         let v1::ToolsCallStreamRequest {
             name,
             arguments,

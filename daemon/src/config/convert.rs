@@ -1,6 +1,6 @@
 //! From what is written to what is run.
 
-use super::{Config, MAX_QUEUE, ServerConfig, Sharing, error::failure, name_servers};
+use super::{Config, MAX_QUEUE, ServerConfig, ServerRules, Sharing, error::failure, name_servers};
 use crate::{
     process::Helpers,
     supervisor::health::HealthPolicy,
@@ -96,6 +96,7 @@ fn server(
         // What one caller shows is not for another.
         sharing: match forwards {
             true => Sharing::PerCredential,
+            false if !written.shared => Sharing::PerAgent,
             false => written.sharing,
         },
         replicas: written.replicas.unwrap_or(defaults.replicas),
@@ -104,6 +105,15 @@ fn server(
         trust_hints: written.trust_hints,
         fail_if_no_tools: written.fail_if_no_tools,
         tools: written.tools.clone(),
+        exclusive: !written.shared,
+        rules: ServerRules {
+            from_project: written.origin.source.project().is_some(),
+            consent: written.consent,
+            rate_limit: written.rate_limit,
+            tool_rate_limits: written.tool_rate_limits.clone(),
+            max_result: written.max_result,
+            oversize: written.oversize,
+        },
         written: Some(Arc::new(written)),
         ..defaults
     })

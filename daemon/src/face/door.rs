@@ -6,7 +6,7 @@ use super::{
     sniff::{Protocol, sniff},
 };
 use crate::{
-    agent::{Agent, Registry},
+    agent::{Agent, Registry, Speaks},
     api::Context,
 };
 use bytes::BytesMut;
@@ -105,12 +105,12 @@ async fn welcome(
     match protocol {
         Protocol::Grpc => grpc(Rewind::new(seen.freeze(), stream), peer, routes, context).await,
         Protocol::McpLines => {
-            let agent = Arc::new(Agent::new(peer.pid));
+            let agent = Arc::new(Agent::new(peer.pid, Speaks::Mcp));
             let _here = Here::new(&context.agents, &agent);
             lines::serve(Rewind::new(seen.freeze(), stream), agent, context).await
         }
         Protocol::Http1 => {
-            let agent = Arc::new(Agent::new(peer.pid));
+            let agent = Arc::new(Agent::new(peer.pid, Speaks::Mcp));
             let stream = Rewind::new(seen.freeze(), stream);
             http.serve(stream, agent, http::Way::Endpoint).await
         }
@@ -130,7 +130,7 @@ async fn grpc(
     context: &Context,
 ) -> io::Result<()> {
     // One connection is one agent: what is its own ends when it leaves.
-    let agent = Arc::new(Agent::new(peer.pid));
+    let agent = Arc::new(Agent::new(peer.pid, Speaks::Grpc));
     let _here = Here::new(&context.agents, &agent);
     let routes = TowerToHyperService::new(routes);
     let routes = service_fn(move |mut request| {

@@ -4,6 +4,7 @@ use super::{Server, Sight};
 use crate::{
     agent::{Agent, Answers},
     config::Sharing,
+    policy::Standing,
 };
 use std::{fmt, path::PathBuf, sync::Arc};
 
@@ -44,6 +45,8 @@ pub struct Caller {
     pub credential: Option<Credential>,
     /// What of the pool it sees.
     pub sight: Arc<Sight>,
+    /// Who it is to us.
+    pub standing: Arc<Standing>,
 }
 
 impl Caller {
@@ -55,12 +58,13 @@ impl Caller {
             project: None,
             credential: None,
             sight: Arc::default(),
+            standing: Arc::default(),
         }
     }
 
     /// Whether it sees this server. What somebody does not see does not exist for them.
     pub fn sees(&self, server: &Server) -> bool {
-        self.sight.has(server) && server.is_for(self)
+        !self.standing.is_sandboxed() && self.sight.has(server) && server.is_for(self)
     }
 }
 

@@ -3,6 +3,7 @@
 mod exit;
 mod job;
 pub mod keeper;
+mod table;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ use windows_sys::Win32::System::Threading::{
 };
 
 pub(super) use exit::describe_exit;
+pub use table::processes;
 
 /// What the system starts by itself, batch files with the help of std. All else needs a program that is
 /// named as the command.

@@ -111,7 +111,7 @@ pub enum Reference<'a> {
 impl Router {
     /// Calls a tool. There is exactly one outcome; dropping the future cancels the call.
     pub async fn call(&self, call: Call<'_>) -> Result<Bytes, Failure> {
-        let _lane = self.enter()?;
+        let _lane = self.enter(call.caller)?;
         let _call = call.caller.agent.begin_call();
         check_size(&call.arguments)?;
         before_deadline(call.name, call.deadline, &mut false, async |sent| {
@@ -168,7 +168,7 @@ impl Router {
 
     /// Reads a resource. Returns the name of the server too.
     pub async fn read(&self, read: Read<'_>) -> Result<(Bytes, String), Failure> {
-        let _lane = self.enter()?;
+        let _lane = self.enter(read.caller)?;
         let _call = read.caller.agent.begin_call();
         before_deadline(read.uri, read.deadline, &mut false, async |sent| {
             let (kind, caller) = (Kind::Resources, read.caller);
@@ -198,7 +198,7 @@ impl Router {
 
     /// Fills in a prompt.
     pub async fn prompt(&self, get: GetPrompt<'_>) -> Result<Bytes, Failure> {
-        let _lane = self.enter()?;
+        let _lane = self.enter(get.caller)?;
         let _call = get.caller.agent.begin_call();
         check_size(&get.arguments)?;
         check_object(&get.arguments)?;
@@ -228,7 +228,7 @@ impl Router {
 
     /// Suggests what an argument might be.
     pub async fn complete(&self, complete: Complete<'_>) -> Result<Bytes, Failure> {
-        let _lane = self.enter()?;
+        let _lane = self.enter(complete.caller)?;
         let _call = complete.caller.agent.begin_call();
         let caller = complete.caller;
         before_deadline(

@@ -21,6 +21,7 @@ impl Router {
         uri: &str,
     ) -> Result<Listener, Failure> {
         self.check_open()?;
+        self.policy.check_level(&caller.agent, &caller.standing)?;
         let server = self
             .find_server(Kind::Resources, server, uri, caller)
             .await?;

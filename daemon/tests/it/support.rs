@@ -84,6 +84,8 @@ impl Home {
         let mut command = self.command(NEXUSD);
         // A test says itself when a configuration is read again, but for the one that is about that.
         command.arg("--no-watch");
+        // A test is the operator, unless it says that it is an agent.
+        command.args(["--operator", "it-*"]);
         command
     }
 

@@ -5,7 +5,7 @@ use super::super::{
     random::random,
 };
 use crate::{
-    agent::{Agent, Answers},
+    agent::{Agent, Answers, Speaks},
     api::Context,
     pool::key::Credential,
 };
@@ -96,7 +96,7 @@ impl Session {
         introduction: Introduction,
         pid: Option<u32>,
     ) -> Arc<Self> {
-        let agent = Arc::new(Agent::new(pid));
+        let agent = Arc::new(Agent::new(pid, Speaks::Mcp));
         context.agents.add(&agent);
         let (out, from) = Out::new(WAITING);
         let client = Client::arrive(Arc::clone(context), Arc::clone(&agent), out, None);

@@ -1,7 +1,10 @@
 //! HTTP on a loopback address, where it is wanted.
 
 use super::{Face, Way, token::Token};
-use crate::{agent::Agent, api::HttpDoor};
+use crate::{
+    agent::{Agent, Speaks},
+    api::HttpDoor,
+};
 use std::{io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, sync::Semaphore, time::sleep};
 use tracing::{debug, warn};
@@ -83,7 +86,7 @@ impl Loopback {
             let _ = stream.set_nodelay(true);
             let (face, way) = (Arc::clone(&face), Way::Tcp(Arc::clone(&self.token)));
             tokio::spawn(async move {
-                let agent = Arc::new(Agent::new(None));
+                let agent = Arc::new(Agent::new(None, Speaks::Mcp));
                 if let Err(error) = face.serve(stream, agent, way).await {
                     debug!(%error, "a client over HTTP was lost");
                 }

@@ -89,8 +89,6 @@ pub struct Client {
     caller: RwLock<Caller>,
     /// The profile that it wants.
     profile: RwLock<Option<String>>,
-    /// What it calls itself.
-    name: RwLock<String>,
     /// Set by `initialize`.
     session: OnceLock<Session>,
     requests: Mutex<HashMap<Bytes, Running>>,
@@ -122,7 +120,6 @@ impl Client {
             rounds: rounds.unwrap_or_default(),
             caller,
             profile: RwLock::default(),
-            name: RwLock::default(),
             session: OnceLock::new(),
             requests: Mutex::default(),
             ended: Notify::new(),
@@ -156,19 +153,12 @@ impl Client {
 
     /// Begins a session of the legacy era: from now on the client can be asked. False when it had begun.
     pub fn greet(self: &Arc<Self>, name: String, version: String, answers: Answers) -> bool {
-        self.called(&name);
+        self.agent.called(&name);
         let has_begun = Session::begin(self, name, version, answers);
         if has_begun {
             subscribe::tell_changes(self);
         }
         has_begun
-    }
-
-    /// It calls itself so.
-    fn called(&self, name: &str) {
-        if *self.name.read() != name {
-            name.clone_into(&mut self.name.write());
-        }
     }
 
     /// Who it says it is, and what it can be asked, once a session has begun.
@@ -252,13 +242,16 @@ impl Client {
     pub(super) fn caller(&self) -> Caller {
         let mut caller = self.caller.read().clone();
         let config = Arc::clone(&self.context.config.read());
-        let wanted = self.profile.read().clone();
+        let policy = &self.context.policy;
+        let standing = policy.standing(&self.agent, caller.project.as_deref());
+        let wanted = standing.profile.clone();
+        let wanted = wanted.or_else(|| self.profile.read().clone());
         // It is found anew each time: the configuration may have changed, and the client may say who it is.
         if wanted.is_some() || !config.profiles.is_empty() {
             let profile = Chosen::of(
                 &config.profiles,
                 wanted.as_deref(),
-                &self.name.read(),
+                &self.agent.name(),
                 caller.project.as_deref(),
                 config.home.as_deref(),
             );
@@ -266,6 +259,7 @@ impl Client {
                 caller.sight = Arc::new(caller.sight.with_profile(profile));
             }
         }
+        caller.standing = Arc::new(standing);
         caller
     }
 
@@ -342,7 +336,7 @@ impl Client {
     ) -> Result<Bytes, RpcError> {
         let read = params::read(params)?;
         if let Some(name) = read.meta.client_name() {
-            self.called(&name);
+            self.agent.called(&name);
         }
         let dialect = params::dialect(method, &read.meta, self.session.get().is_some())?;
         if let Dialect::Modern { answers, .. } = dialect {

@@ -10,7 +10,7 @@ use super::{
     params::{INVALID_PARAMS, error},
 };
 use crate::{
-    agent::{Agent, Answers, Attachment, Hello, Question, Refusal, ToAgent},
+    agent::{Agent, Answers, Attachment, Hello, Question, Refusal, Speaks, ToAgent},
     mcp::envelope::RpcError,
     pool::key::Caller,
 };
@@ -156,7 +156,7 @@ fn begin(asked: &Asked<'_>, answers: Answers) -> Result<Held, RpcError> {
         ..Hello::default()
     };
     let attachment = Attachment::new(hello, to);
-    let party = Arc::new(Agent::new(asked.client.agent().pid()));
+    let party = Arc::new(Agent::new(asked.client.agent().pid(), Speaks::Mcp));
     party.attach(Arc::clone(&attachment));
     let caller = Caller {
         party: Arc::clone(&party),
