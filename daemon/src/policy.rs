@@ -1,7 +1,13 @@
 //! Who may do what.
 
+mod approvals;
+mod asking;
+pub mod consent;
 mod standing;
+mod wording;
 
+pub use approvals::{Approvals, Change, Question};
+pub use asking::{Action, Applicant};
 pub use standing::{Role, Standing};
 
 use crate::{agent::Agent, config::Config};
@@ -19,6 +25,8 @@ pub struct Policy {
     /// Programs that are the operator's, by the command line.
     operators: Vec<String>,
     rules: RwLock<Arc<Rules>>,
+    grants: asking::Grants,
+    approvals: Approvals,
 }
 
 /// What is written.
@@ -36,6 +44,8 @@ impl Policy {
         let policy = Self {
             operators,
             rules: RwLock::default(),
+            grants: Default::default(),
+            approvals: Approvals::default(),
         };
         policy.apply(config);
         policy
@@ -54,6 +64,16 @@ impl Policy {
     /// What is written now.
     pub fn rules(&self) -> Arc<Rules> {
         Arc::clone(&self.rules.read())
+    }
+
+    /// The questions that wait for an answer.
+    pub fn approvals(&self) -> &Approvals {
+        &self.approvals
+    }
+
+    /// Forgets what was answered for this agent, or all; and this server, or all.
+    pub fn forget(&self, agent: Option<u64>, server: Option<&str>) -> usize {
+        self.grants.forget(agent, server)
     }
 
     /// An error for those who may use no server.

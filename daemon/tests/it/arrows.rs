@@ -59,7 +59,9 @@ const PURE: &[&str] = &[
     "catalog/search/index.rs",
     "catalog/search/rank.rs",
     "catalog/search/words.rs",
+    "policy/consent.rs",
     "policy/standing.rs",
+    "policy/wording.rs",
     "nearest.rs",
 ];
 
