@@ -3,11 +3,13 @@
 mod approvals;
 mod asking;
 pub mod consent;
+mod errors;
 mod standing;
 mod wording;
 
 pub use approvals::{Approvals, Change, Question};
 pub use asking::{Action, Applicant};
+pub use errors::for_agent;
 pub use standing::{Role, Standing};
 
 use crate::{agent::Agent, config::Config};

@@ -149,6 +149,7 @@ impl Router {
             job.run(sent).await
         })
         .await
+        .map_err(|failure| call.caller.may_know(failure))
     }
 
     /// The same, and tells what happens meanwhile, in order and before the outcome.
@@ -207,6 +208,7 @@ impl Router {
             Ok((result, name))
         })
         .await
+        .map_err(|failure| read.caller.may_know(failure))
     }
 
     /// Fills in a prompt.
@@ -243,6 +245,7 @@ impl Router {
             job.run(sent).await
         })
         .await
+        .map_err(|failure| get.caller.may_know(failure))
     }
 
     /// Suggests what an argument might be.
@@ -298,6 +301,7 @@ impl Router {
             },
         )
         .await
+        .map_err(|failure| caller.may_know(failure))
     }
 }
 
