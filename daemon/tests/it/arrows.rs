@@ -47,6 +47,7 @@ const PURE: &[&str] = &[
     "mcp/revision.rs",
     "mcp/rounds.rs",
     "agent/answers.rs",
+    "agent/standing.rs",
     "transport/lines.rs",
     "transport/http/breaker.rs",
     "transport/http/events.rs",
@@ -61,7 +62,6 @@ const PURE: &[&str] = &[
     "catalog/search/words.rs",
     "policy/consent.rs",
     "policy/errors.rs",
-    "policy/standing.rs",
     "policy/wording.rs",
     "nearest.rs",
 ];
