@@ -129,6 +129,7 @@ pub use model::{
 pub use nexus_proto::{
     endpoint::{EndpointError, Stream as RawStream},
     reason::{Details, Failure, Reason, Violation},
+    text,
 };
 pub use prompts::{PromptGet, Prompts};
 pub use resources::Resources;

@@ -1,12 +1,18 @@
 //! Who may do what.
 
+pub mod hygiene;
+pub mod output;
 mod standing;
 
 pub use standing::{Role, Standing};
 
-use crate::{agent::Agent, config::Config};
+use crate::{
+    agent::Agent,
+    config::{Config, ServerRules},
+};
 use nexus_config::policy::{self as written, Subject};
 use nexus_proto::reason::{Failure, Reason};
+use output::{Limit, MAX_RESULT};
 use parking_lot::RwLock;
 use std::{
     path::{Path, PathBuf},
@@ -54,6 +60,17 @@ impl Policy {
     /// What is written now.
     pub fn rules(&self) -> Arc<Rules> {
         Arc::clone(&self.rules.read())
+    }
+
+    /// How large a result of a server may be: what is said of itself comes first.
+    pub fn limit(&self, server: &ServerRules) -> Limit {
+        let rules = self.rules();
+        let max = server.max_result.or(rules.policy.max_result);
+        let oversize = server.oversize.or(rules.policy.oversize);
+        Limit {
+            max: max.unwrap_or(MAX_RESULT),
+            oversize: oversize.unwrap_or_default(),
+        }
     }
 
     /// An error for those who may use no server.

@@ -3,6 +3,7 @@
 use crate::{
     catalog,
     mcp::lists::Kind,
+    policy::hygiene,
     pool::{Member, Server, key::Caller},
     supervisor::{
         lists::Lists,
@@ -10,7 +11,7 @@ use crate::{
         status::Status,
     },
 };
-use nexus_proto::v1;
+use nexus_proto::{reason::Failure, text, v1};
 use prost_types::Timestamp;
 use std::{sync::Arc, time::SystemTime};
 
@@ -30,6 +31,9 @@ pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
     let last_failure = status.last_failure.as_ref();
     let last_failure = last_failure.map(|past| (&past.failure, Some(timestamp(past.at))));
     let last_failure = last_failure.or(lacks.map(|lacks| (lacks, None)));
+    // What a server says when it fails is as strange as all else that it says.
+    let last_failure =
+        last_failure.map(|(failure, at)| (hygiene::failure(Failure::clone(failure)), at));
     let lists = server.lists_for(caller);
     let count = |kind| {
         let list = lists.of(kind).list.as_ref();
@@ -52,7 +56,7 @@ pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
         }
         .into(),
         state_since: best.map(|_| timestamp(status.state_since)),
-        cause: lacks.map_or(&status.cause, |lacks| &lacks.message).clone(),
+        cause: text::clean(lacks.map_or(&status.cause, |lacks| &lacks.message)).into_owned(),
         wanted: status.wanted,
         transport: config.transport().to_owned(),
         command: config.command.clone(),
@@ -84,11 +88,11 @@ pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
         prompts: count(Kind::Prompts),
         last_failure: last_failure.map(|(failure, at)| v1::ServerFailure {
             reason: failure.reason.as_str().to_owned(),
-            message: failure.message.clone(),
-            stderr: failure.details.stderr.clone(),
+            fixes: fixes(&failure),
+            message: failure.message,
+            stderr: failure.details.stderr,
             at,
-            causes: failure.details.causes.clone(),
-            fixes: fixes(failure),
+            causes: failure.details.causes,
         }),
         next_try: status.next_try.map(timestamp),
         warnings: warnings(server, &lists, &members),
@@ -109,7 +113,7 @@ fn instance(server: &Server, member: &Member) -> v1::Instance {
         key: member.key.to_string(),
         state: state(server, &status).into(),
         state_since: Some(timestamp(status.state_since)),
-        cause: status.cause.clone(),
+        cause: text::clean(&status.cause).into_owned(),
         pid: status.pid,
         generation: status.generation,
         restarts: status.restarts,
@@ -119,7 +123,7 @@ fn instance(server: &Server, member: &Member) -> v1::Instance {
 }
 
 /// What to do about a failure, the best first.
-fn fixes(failure: &nexus_proto::reason::Failure) -> Vec<String> {
+fn fixes(failure: &Failure) -> Vec<String> {
     let details = &failure.details;
     details.hint.iter().chain(&details.fixes).cloned().collect()
 }

@@ -17,7 +17,7 @@ use crate::{
     supervisor::{
         limiter::Limiter,
         lists::Lists,
-        log::{LogRing, file::LogFolder},
+        log::{LogRing, Source, file::LogFolder},
         machine::{Command, Outcome},
         status::Readiness,
     },
@@ -33,7 +33,7 @@ use std::{
     },
 };
 use tokio::sync::watch;
-use tracing::debug;
+use tracing::{debug, warn};
 
 /// For how many different agents, projects or credentials one server may have processes.
 const MAX_GROUPS: usize = 64;
@@ -109,6 +109,17 @@ impl Server {
     /// What it wrote to its standard error.
     pub fn log(&self) -> &LogRing {
         &self.log
+    }
+
+    /// Something of ours about it, for its log and for that of the daemon.
+    pub(super) fn remark(&self, remark: &str) {
+        warn!(server = self.config().name, "{remark}");
+        // Of no process: it is none of a server's last words.
+        let source = Source {
+            instance: 0,
+            generation: 0,
+        };
+        self.log.push(source, format!("nexus: {remark}"));
     }
 
     /// Whether calls do not start it.

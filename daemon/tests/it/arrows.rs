@@ -59,6 +59,10 @@ const PURE: &[&str] = &[
     "catalog/search/index.rs",
     "catalog/search/rank.rs",
     "catalog/search/words.rs",
+    "policy/hygiene.rs",
+    "policy/hygiene/names.rs",
+    "policy/hygiene/strings.rs",
+    "policy/output.rs",
     "policy/standing.rs",
     "nearest.rs",
 ];
