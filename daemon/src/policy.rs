@@ -2,6 +2,7 @@
 
 pub mod hygiene;
 pub mod output;
+pub mod pins;
 mod standing;
 
 pub use standing::{Role, Standing};

@@ -3,7 +3,7 @@
 use crate::{
     catalog,
     mcp::lists::Kind,
-    policy::hygiene,
+    policy::{hygiene, pins::Judgement},
     pool::{Member, Server, key::Caller},
     supervisor::{
         lists::Lists,
@@ -35,10 +35,18 @@ pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
     let last_failure =
         last_failure.map(|(failure, at)| (hygiene::failure(Failure::clone(failure)), at));
     let lists = server.lists_for(caller);
+    let judgement = lists
+        .of(Kind::Tools)
+        .list
+        .as_ref()
+        .map(|tools| server.judge(tools));
+    let judgement = judgement.unwrap_or_default();
     let count = |kind| {
         let list = lists.of(kind).list.as_ref();
         // As many as there are for anybody.
-        let passes = |key: &str| kind != Kind::Tools || config.tools.passes(key);
+        let passes = |key: &str| {
+            kind != Kind::Tools || config.tools.passes(key) && judgement.held(key).is_none()
+        };
         let entries = list.iter().flat_map(|list| &list.entries);
         number(entries.filter(|entry| passes(&entry.key)).count())
     };
@@ -95,7 +103,7 @@ pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
             causes: failure.details.causes,
         }),
         next_try: status.next_try.map(timestamp),
-        warnings: warnings(server, &lists, &members),
+        warnings: warnings(server, &lists, &judgement, &members),
         latency: status.latency.and_then(|after| after.try_into().ok()),
         instances,
         memory_bytes: None,
@@ -143,8 +151,13 @@ fn rank(status: &Status) -> u8 {
     }
 }
 
-fn warnings(server: &Server, lists: &Lists, members: &[Arc<Member>]) -> Vec<String> {
-    let mut warnings = Vec::new();
+fn warnings(
+    server: &Server,
+    lists: &Lists,
+    judgement: &Judgement,
+    members: &[Arc<Member>],
+) -> Vec<String> {
+    let mut warnings = judgement.warnings(server.config().slug.as_str());
     for kind in Kind::ALL {
         let known = lists.of(kind);
         let odd = known.list.iter().flat_map(|list| &list.warnings);

@@ -224,12 +224,19 @@ async fn keep_lists(group: Weak<Group>, server: Weak<Server>) {
     };
     let mut warned = false;
     let mut told = HashSet::new();
+    // What was on disk is no news, but has to be looked at.
+    if let (Some(group), Some(server)) = (group.upgrade(), server.upgrade()) {
+        let known = group.lists.current().clone();
+        tell_changes(&server, &known, &mut told);
+    }
     while news.changed().await.is_ok() {
         let (Some(group), Some(server)) = (group.upgrade(), server.upgrade()) else {
             return;
         };
         server.beat();
-        tell_oddities(&server, &group.lists.current(), &mut told);
+        let known = group.lists.current().clone();
+        tell_oddities(&server, &known, &mut told);
+        tell_changes(&server, &known, &mut told);
         let Some(shelf) = server.surroundings.shelf.clone() else {
             continue;
         };
@@ -255,6 +262,18 @@ fn tell_oddities(server: &Server, lists: &Lists, told: &mut HashSet<String>) {
     for warning in lists.flat_map(|list| &list.warnings) {
         if told.len() < MAX_TOLD && told.insert(warning.clone()) {
             server.remark(warning);
+        }
+    }
+}
+
+/// Tells which tools are not what was approved of, each once.
+fn tell_changes(server: &Server, lists: &Lists, told: &mut HashSet<String>) {
+    let Some(tools) = &lists.of(Kind::Tools).list else {
+        return;
+    };
+    for warning in server.judge(tools).warnings(server.config().slug.as_str()) {
+        if told.len() < MAX_TOLD && told.insert(warning.clone()) {
+            server.remark(&warning);
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::{
         lists::{Kind, List},
         subscriptions::Subscription,
     },
+    policy::pins::{Change, Judgement, Pins},
     supervisor::{
         limiter::Limiter,
         lists::Lists,
@@ -45,6 +46,7 @@ pub(super) struct Surroundings {
     pub(super) pulse: Arc<watch::Sender<u64>>,
     pub(super) shelf: Option<Shelf>,
     pub(super) logs: Option<LogFolder>,
+    pub(super) pins: Pins,
 }
 
 /// One server.
@@ -149,6 +151,36 @@ impl Server {
         let group = self.group_for_lists(caller).ok()?;
         let lists = group.lists.current();
         lists.of(kind).list.clone()
+    }
+
+    /// What all its processes list as tools, as far as it is known.
+    pub fn tool_lists(&self) -> Vec<Arc<List>> {
+        let groups = self.groups.read();
+        let lists = groups
+            .values()
+            .map(|group| group.lists.current().of(Kind::Tools).list.clone());
+        lists.flatten().collect()
+    }
+
+    /// What of these tools is not what was approved of.
+    pub fn judge(&self, tools: &Arc<List>) -> Arc<Judgement> {
+        self.surroundings.pins.judge(&self.config(), tools)
+    }
+
+    /// All its tools that are not what was approved of, and whether they are held back.
+    pub fn changes(&self) -> (Vec<Change>, bool) {
+        let mut changes: Vec<Change> = Vec::new();
+        let mut holds = false;
+        for list in self.tool_lists() {
+            let judgement = self.judge(&list);
+            holds |= judgement.holds;
+            for change in &judgement.changes {
+                if !changes.contains(change) {
+                    changes.push(change.clone());
+                }
+            }
+        }
+        (changes, holds)
     }
 
     /// Whether a call of this caller's could be sent now.

@@ -63,6 +63,8 @@ const PURE: &[&str] = &[
     "policy/hygiene/names.rs",
     "policy/hygiene/strings.rs",
     "policy/output.rs",
+    "policy/pins/canonical.rs",
+    "policy/pins/record.rs",
     "policy/standing.rs",
     "nearest.rs",
 ];
