@@ -144,8 +144,8 @@ pub async fn routes(context: &Arc<Context>) -> Result<Routes, tonic_reflection::
         v1::prompts_server::PromptsServer<prompts::Prompts>,
         v1::completions_server::CompletionsServer<completions::Completions>,
         v1::agents_server::AgentsServer<agents::Agents>,
-        v1::daemon_server::DaemonServer<daemon::Daemon>,
         v1::policy_server::PolicyServer<policy::Policy>,
+        v1::daemon_server::DaemonServer<daemon::Daemon>,
     );
 
     let reflection = || {
@@ -170,17 +170,17 @@ pub async fn routes(context: &Arc<Context>) -> Result<Routes, tonic_reflection::
     let completions = completions::Completions(here());
     let completions = v1::completions_server::CompletionsServer::new(completions);
     let agents = large!(v1::agents_server::AgentsServer::new(agents::Agents(here())));
-    let servers = v1::servers_server::ServersServer::new(servers::Servers(Arc::clone(context)));
     let policy = large!(v1::policy_server::PolicyServer::new(policy::Policy(here())));
+    let servers = v1::servers_server::ServersServer::new(servers::Servers(Arc::clone(context)));
     let daemon = v1::daemon_server::DaemonServer::new(daemon::Daemon(Arc::clone(context)));
     Ok(Routes::new(tools)
         .add_service(resources)
         .add_service(prompts)
         .add_service(completions)
         .add_service(agents)
+        .add_service(policy)
         .add_service(servers)
         .add_service(daemon)
-        .add_service(policy)
         .add_service(health_service)
         .add_service(reflection().build_v1()?)
         // Older clients only know this one.

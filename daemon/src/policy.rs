@@ -1,10 +1,16 @@
 //! Who may do what.
 
+mod approvals;
+mod asking;
+pub mod consent;
 pub mod hygiene;
 pub mod output;
 pub mod pins;
 mod standing;
+mod wording;
 
+pub use approvals::{Approvals, Change, Question};
+pub use asking::{Action, Applicant};
 pub use standing::{Role, Standing};
 
 use crate::{
@@ -26,6 +32,8 @@ pub struct Policy {
     /// Programs that are the operator's, by the command line.
     operators: Vec<String>,
     rules: RwLock<Arc<Rules>>,
+    grants: asking::Grants,
+    approvals: Approvals,
 }
 
 /// What is written.
@@ -43,6 +51,8 @@ impl Policy {
         let policy = Self {
             operators,
             rules: RwLock::default(),
+            grants: Default::default(),
+            approvals: Approvals::default(),
         };
         policy.apply(config);
         policy
@@ -72,6 +82,16 @@ impl Policy {
             max: max.unwrap_or(MAX_RESULT),
             oversize: oversize.unwrap_or_default(),
         }
+    }
+
+    /// The questions that wait for an answer.
+    pub fn approvals(&self) -> &Approvals {
+        &self.approvals
+    }
+
+    /// Forgets what was answered for this agent, or all; and this server, or all.
+    pub fn forget(&self, agent: Option<u64>, server: Option<&str>) -> usize {
+        self.grants.forget(agent, server)
     }
 
     /// An error for those who may use no server.

@@ -9,9 +9,9 @@ pub use requests::{Call, Complete, GetPrompt, Read, Reference, Round};
 pub use subscribe::keep_up;
 
 use crate::{
-    catalog::{Catalog, Found, Item, Named, NotFound},
+    catalog::{Catalog, Found, Item, Named, NotFound, Tool},
     mcp::lists::Kind,
-    policy::Policy,
+    policy::{Action, Applicant, Policy},
     pool::{Server, key::Caller},
 };
 use nexus_proto::reason::{Failure, Reason};
@@ -123,6 +123,33 @@ impl Router {
         }
     }
 
+    /// Lets somebody use a server, or says why not. It may be that somebody has to be asked first.
+    async fn permit(
+        &self,
+        caller: &Caller,
+        server: &Server,
+        action: Action<'_>,
+    ) -> Result<(), Failure> {
+        let who = Applicant {
+            agent: &caller.agent,
+            party: &caller.party,
+            standing: &caller.standing,
+            project: caller.project.as_deref(),
+        };
+        let tools = || {
+            let names = self.catalog.of::<Tool>(server, caller);
+            let own = |tool: &Arc<Tool>| tool.tool.clone();
+            names.map_or(Vec::new(), |names| names.list.iter().map(own).collect())
+        };
+        let config = server.config();
+        tokio::select! {
+            biased;
+            permitted = self.policy.permit(who, &config, tools, action) => permitted,
+            // Nobody is kept waiting for an answer at the end.
+            () = self.closing() => Err(shutting_down()),
+        }
+    }
+
     /// How many calls are under way.
     pub fn in_flight(&self) -> usize {
         self.traffic.borrow().in_flight
@@ -144,6 +171,11 @@ impl Router {
             return Err(shutting_down());
         }
         Ok(())
+    }
+
+    async fn closing(&self) {
+        let mut traffic = self.traffic.subscribe();
+        let _ = traffic.wait_for(|traffic| traffic.closed).await;
     }
 
     /// Refuses new calls from now on.

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     catalog::{Item as _, Prompt, Tool},
     mcp::{MAX_MESSAGE, connection::CallEvent, lists::Kind, outgoing::Param},
-    policy::output::Shape,
+    policy::{Action, output::Shape},
     pool::key::Caller,
 };
 use bytes::Bytes;
@@ -119,6 +119,12 @@ impl Router {
             let found = self.find::<Tool>(call.name, call.caller).await?;
             let tool = &found.item;
             tool.check(&call.arguments)?;
+            let action = Action {
+                method: "tools/call",
+                target: &tool.tool,
+                arguments: &call.arguments,
+            };
+            self.permit(call.caller, &found.server, action).await?;
             self.calls.fetch_add(1, Ordering::Relaxed);
             found.server.count_call();
             let job = Job {
@@ -178,6 +184,12 @@ impl Router {
                 .find_server(kind, read.server, read.uri, caller)
                 .await?;
             let name = server.config().name.clone();
+            let action = Action {
+                method: "resources/read",
+                target: read.uri,
+                arguments: b"",
+            };
+            self.permit(caller, &server, action).await?;
             let job = Job {
                 caller,
                 server,
@@ -206,6 +218,12 @@ impl Router {
         check_object(&get.arguments)?;
         before_deadline(get.name, get.deadline, &mut false, async |sent| {
             let found = self.find::<Prompt>(get.name, get.caller).await?;
+            let action = Action {
+                method: "prompts/get",
+                target: &found.item.prompt,
+                arguments: &get.arguments,
+            };
+            self.permit(get.caller, &found.server, action).await?;
             let job = Job {
                 caller: get.caller,
                 server: Arc::clone(&found.server),
@@ -265,6 +283,7 @@ impl Router {
                         (server, template.to_owned(), reference)
                     }
                 };
+                self.permit(caller, &server, Action::CONNECT).await?;
                 let reference = reference.to_string();
                 let argument = json!({"name": complete.argument, "value": complete.value});
                 let argument = argument.to_string();

@@ -3,6 +3,7 @@
 use super::Router;
 use crate::{
     mcp::lists::Kind,
+    policy::Action,
     pool::{Keeper, Listener, key::Caller},
 };
 use nexus_proto::reason::Failure;
@@ -25,6 +26,7 @@ impl Router {
         let server = self
             .find_server(Kind::Resources, server, uri, caller)
             .await?;
+        self.permit(caller, &server, Action::CONNECT).await?;
         server.subscribe(caller, uri)
     }
 }

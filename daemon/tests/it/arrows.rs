@@ -65,7 +65,9 @@ const PURE: &[&str] = &[
     "policy/output.rs",
     "policy/pins/canonical.rs",
     "policy/pins/record.rs",
+    "policy/consent.rs",
     "policy/standing.rs",
+    "policy/wording.rs",
     "nearest.rs",
 ];
 
