@@ -167,11 +167,6 @@ pub(crate) fn prepare(
             let (job, nonce) = interactive::prepare(name, arguments)?;
             Ok((Job::Interactive(job), nonce))
         }
-        _ if catalog.has_written_tool(name) && catalog.from_file("error").is_some() => {
-            let told = catalog.from_file("error").unwrap_or_default();
-            let message = told["message"].as_str().unwrap_or_default();
-            Err(RpcError::new(-32000, message).with_data(told["data"].to_string()))
-        }
         _ if catalog.has_written_tool(name) => Ok((
             Job::Quick(Quick::Generated {
                 name: name.to_owned(),
