@@ -3,6 +3,7 @@
 mod approvals;
 mod asking;
 pub mod consent;
+mod errors;
 pub mod hygiene;
 pub mod output;
 pub mod pins;
@@ -11,6 +12,7 @@ mod wording;
 
 pub use approvals::{Approvals, Change, Question};
 pub use asking::{Action, Applicant};
+pub use errors::for_agent;
 pub use standing::{Role, Standing};
 
 use crate::{

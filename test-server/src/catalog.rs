@@ -157,13 +157,13 @@ impl Catalog {
 
     /// Whether the file of lists has an entry of this name.
     pub(crate) fn has_in_file(&self, list: List, name: &str) -> bool {
-        let entries = self.from_file(list.member());
+        let entries = self.in_file(list.member());
         let entries = entries.as_ref().and_then(Value::as_array);
         entries.is_some_and(|entries| entries.iter().any(|entry| entry["name"] == name))
     }
 
     /// What the file of lists has under this name, as it is now.
-    pub(crate) fn from_file(&self, member: &str) -> Option<Value> {
+    pub(crate) fn in_file(&self, member: &str) -> Option<Value> {
         let text = std::fs::read(self.lists_file.as_ref()?).ok()?;
         let mut members: Value = serde_json::from_slice(&text).ok()?;
         Some(members.get_mut(member)?.take())
@@ -187,7 +187,7 @@ impl Catalog {
             .map(|number| definitions::grown_entry(list, number))
             .collect();
         let grown = grown.iter().map(String::as_str);
-        if let Some(Value::Array(entries)) = self.from_file(list.member()) {
+        if let Some(Value::Array(entries)) = self.in_file(list.member()) {
             let entries: Vec<String> = entries.iter().map(Value::to_string).collect();
             let entries = entries.iter().map(String::as_str);
             // What can have the lists change has to be there to be called.

@@ -31,6 +31,14 @@ pub struct Agent {
     pub questions: u32,
     /// It is this client.
     pub you: bool,
+    /// Its program, and those that started it, where the platform tells.
+    pub programs: Vec<String>,
+    /// How much it is trusted: `operator`, `yolo`, `trusted` or `sandboxed`.
+    pub level: Option<String>,
+    /// The rule that says so.
+    pub rule: Option<String>,
+    /// Servers that are its own as long as it is here.
+    pub holds: Vec<String>,
 }
 
 impl From<v1::Agent> for Agent {
@@ -49,6 +57,10 @@ impl From<v1::Agent> for Agent {
             calls: wire.calls,
             questions: wire.questions,
             you: wire.you,
+            programs: wire.programs,
+            level: said(wire.level),
+            rule: said(wire.rule),
+            holds: wire.holds,
         }
     }
 }

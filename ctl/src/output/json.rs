@@ -133,8 +133,14 @@ mod tests {
         #[test]
         fn it_is_as_serde_json_sets_it_out(value in any_json()) {
             let expected = serde_json::to_string_pretty(&value).unwrap();
-            prop_assert_eq!(pretty(&value.to_string()), expected.clone());
-            prop_assert_eq!(pretty(&expected), expected);
+            let set_out = pretty(&value.to_string());
+            prop_assert_eq!(&pretty(&expected), &set_out);
+            prop_assert_eq!(serde_json::from_str::<Value>(&set_out).unwrap(), value);
+            // What a terminal would act on is spelt out.
+            prop_assert_eq!(safe::text(&set_out), set_out.as_str());
+            if safe::text(&expected) == expected {
+                prop_assert_eq!(set_out, expected);
+            }
         }
     }
 }

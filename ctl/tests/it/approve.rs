@@ -41,15 +41,24 @@ fn what_has_changed_is_shown_before_it_is_approved_of() {
     change(&daemon, folder.path(), "Sends mail.\nReads your keys.");
 
     let list = daemon.run(&["approve"]).ok();
-    assert!(list.contains("t.mail") && list.contains("other than before: description"), "{list}");
+    assert!(
+        list.contains("t.mail") && list.contains("other than before: description"),
+        "{list}"
+    );
     let waiting = daemon.run(&["approve", "--json"]).json();
     assert_eq!(waiting[0]["tool"], "mail");
-    assert_eq!(waiting[0]["approved"]["description"], "Sends mail.\nNothing else.");
+    assert_eq!(
+        waiting[0]["approved"]["description"],
+        "Sends mail.\nNothing else."
+    );
     let doctor = daemon.run(&["servers", "t"]).ok();
     assert!(doctor.contains("nexusctl approve t.mail"), "{doctor}");
 
     let unasked = daemon.run(&["approve", "t.mail"]).error(2);
-    assert!(unasked.contains("-   Nothing else.\n+   Reads your keys.\n"), "{unasked}");
+    assert!(
+        unasked.contains("-   Nothing else.\n+   Reads your keys.\n"),
+        "{unasked}"
+    );
     assert!(unasked.contains("add --yes"), "{unasked}");
     let unknown = daemon.run(&["approve", "nobody.mail"]).error(1);
     assert!(unknown.contains("there is no server"), "{unknown}");

@@ -23,6 +23,13 @@ impl Programs {
         }
     }
 
+    /// One name for each, its own first: that of its file.
+    pub fn names(&self) -> Vec<String> {
+        let all = std::iter::once(&self.own).chain(&self.starters);
+        let name = |names: &Vec<String>| names.get(1).or(names.first()).cloned();
+        all.filter_map(name).collect()
+    }
+
     /// All names, its own first.
     pub fn all(&self) -> Vec<String> {
         let starters = self.starters.iter().flatten();

@@ -18,7 +18,8 @@ use std::{sync::Arc, time::SystemTime};
 /// A server, as this caller may see it: what its processes tell may differ from one caller to the next.
 pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
     let config = server.config();
-    let members = server.members();
+    let mut members = server.members();
+    members.retain(|member| member.is_for(caller));
     let instances: Vec<_> = members.iter().map(|m| instance(server, m)).collect();
     // Nobody may have needed it yet.
     let nothing = Status::new();
@@ -31,9 +32,20 @@ pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
     let last_failure = status.last_failure.as_ref();
     let last_failure = last_failure.map(|past| (&past.failure, Some(timestamp(past.at))));
     let last_failure = last_failure.or(lacks.map(|lacks| (lacks, None)));
-    // What a server says when it fails is as strange as all else that it says.
-    let last_failure =
-        last_failure.map(|(failure, at)| (hygiene::failure(Failure::clone(failure)), at));
+    let last_failure = last_failure.map(|(failure, at)| {
+        // What a server says when it fails is as strange as all else that it says.
+        let failure = hygiene::failure(Failure::clone(failure));
+        (caller.may_know(failure), at)
+    });
+    // What is run, from where and why not is for the operator.
+    let is_operator = caller.standing.is_operator();
+    let inside = |text: String| if is_operator { text } else { String::new() };
+    let cause = lacks.map_or(&status.cause, |lacks| &lacks.message);
+    let cause = text::clean(cause).into_owned();
+    let cause = match &last_failure {
+        Some((failure, _)) if !is_operator => failure.message.clone(),
+        _ => cause,
+    };
     let lists = server.lists_for(caller);
     let judgement = lists
         .of(Kind::Tools)
@@ -64,15 +76,19 @@ pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
         }
         .into(),
         state_since: best.map(|_| timestamp(status.state_since)),
-        cause: text::clean(lacks.map_or(&status.cause, |lacks| &lacks.message)).into_owned(),
+        cause,
         wanted: status.wanted,
         transport: config.transport().to_owned(),
-        command: config.command.clone(),
-        url: config.http.as_ref().map(|http| http.url.to_string()),
+        command: inside(config.command.clone()),
+        url: config
+            .http
+            .as_ref()
+            .filter(|_| is_operator)
+            .map(|http| http.url.to_string()),
         source: config
             .source
             .as_ref()
-            .map(|path| path.display().to_string())
+            .map(|path| inside(path.display().to_string()))
             .unwrap_or_default(),
         pid: status.pid,
         generation: status.generation,
@@ -103,7 +119,7 @@ pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
             causes: failure.details.causes,
         }),
         next_try: status.next_try.map(timestamp),
-        warnings: warnings(server, &lists, &judgement, &members),
+        warnings: warnings(server, &lists, &judgement, &members, is_operator),
         latency: status.latency.and_then(|after| after.try_into().ok()),
         instances,
         memory_bytes: None,
@@ -156,8 +172,12 @@ fn warnings(
     lists: &Lists,
     judgement: &Judgement,
     members: &[Arc<Member>],
+    is_operator: bool,
 ) -> Vec<String> {
-    let mut warnings = judgement.warnings(server.config().slug.as_str());
+    let mut warnings = match is_operator {
+        true => judgement.warnings(server.config().slug.as_str()),
+        false => Vec::new(),
+    };
     for kind in Kind::ALL {
         let known = lists.of(kind);
         let odd = known.list.iter().flat_map(|list| &list.warnings);

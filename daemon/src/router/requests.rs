@@ -150,6 +150,7 @@ impl Router {
             self.fit(Shape::Call, &job, result)
         })
         .await
+        .map_err(|failure| call.caller.may_know(failure))
     }
 
     /// The same, and tells what happens meanwhile, in order and before the outcome.
@@ -208,6 +209,7 @@ impl Router {
             Ok((self.fit(Shape::Read, &job, result)?, name))
         })
         .await
+        .map_err(|failure| read.caller.may_know(failure))
     }
 
     /// Fills in a prompt.
@@ -245,6 +247,7 @@ impl Router {
             self.fit(Shape::Prompt, &job, result)
         })
         .await
+        .map_err(|failure| get.caller.may_know(failure))
     }
 
     /// A result as its server's limit allows it.
@@ -313,6 +316,7 @@ impl Router {
             },
         )
         .await
+        .map_err(|failure| caller.may_know(failure))
     }
 }
 

@@ -27,7 +27,8 @@ impl Router {
             .find_server(Kind::Resources, server, uri, caller)
             .await?;
         self.permit(caller, &server, Action::CONNECT).await?;
-        server.subscribe(caller, uri)
+        let subscribed = server.subscribe(caller, uri);
+        subscribed.map_err(|failure| caller.may_know(failure))
     }
 }
 

@@ -57,7 +57,7 @@ impl Server {
 
     /// JSON text.
     fn instructions(&self) -> String {
-        let written = self.catalog.from_file("instructions");
+        let written = self.catalog.in_file("instructions");
         written.map_or_else(|| quoted(INSTRUCTIONS), |text| text.to_string())
     }
 
