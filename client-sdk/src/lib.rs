@@ -98,6 +98,7 @@ mod error;
 mod events;
 mod json;
 mod model;
+mod policy;
 mod prompts;
 mod resources;
 mod retry;
@@ -126,12 +127,14 @@ pub use model::{
     MissingServer, Progress, Prompt, PromptArgument, PromptList, PromptResult, ReadResult,
     ReloadReport, Resource, ResourceContents, ResourceData, ResourceEvent, ResourceList,
     ResourceTemplate, Role, Root, Server, ServerEvent, ServerFailure, ServerInfo, ServerState,
-    TemplateList, Tool, ToolList, ToolMatch, ToolResult, UnknownLogLevel, Wait,
+    TemplateList, Tool, ToolChange, ToolList, ToolMatch, ToolResult, UnknownLogLevel, Wait,
 };
 pub use nexus_proto::{
     endpoint::{EndpointError, Stream as RawStream},
     reason::{Details, Failure, Reason, Violation},
+    text,
 };
+pub use policy::Policy;
 pub use prompts::{PromptGet, Prompts};
 pub use resources::Resources;
 pub use servers::Servers;

@@ -4,6 +4,9 @@ mod approvals;
 mod asking;
 pub mod consent;
 mod errors;
+pub mod hygiene;
+pub mod output;
+pub mod pins;
 mod wording;
 
 pub use approvals::{Approvals, Change, Question};
@@ -12,10 +15,11 @@ pub use errors::for_agent;
 
 use crate::{
     agent::{Agent, Standing, is_operator},
-    config::Config,
+    config::{Config, ServerRules},
 };
 use nexus_config::policy::{self as written, Subject};
 use nexus_proto::reason::{Failure, Reason};
+use output::{Limit, MAX_RESULT};
 use parking_lot::RwLock;
 use std::{
     path::{Path, PathBuf},
@@ -71,6 +75,17 @@ impl Policy {
     /// What is written now.
     pub fn rules(&self) -> Arc<Rules> {
         Arc::clone(&self.rules.read())
+    }
+
+    /// How large a result of a server may be: what is said of itself comes first.
+    pub fn limit(&self, server: &ServerRules) -> Limit {
+        let rules = self.rules();
+        let max = server.max_result.or(rules.policy.max_result);
+        let oversize = server.oversize.or(rules.policy.oversize);
+        Limit {
+            max: max.unwrap_or(MAX_RESULT),
+            oversize: oversize.unwrap_or_default(),
+        }
     }
 
     /// The questions that wait for an answer.

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     catalog::{Item as _, Prompt, Tool},
     mcp::{MAX_MESSAGE, connection::CallEvent, lists::Kind, outgoing::Param},
-    policy::Action,
+    policy::{Action, output::Shape},
     pool::key::Caller,
 };
 use bytes::Bytes;
@@ -146,7 +146,8 @@ impl Router {
                 headers: tool.headers(&call.arguments),
                 server: found.server,
             };
-            job.run(sent).await
+            let result = job.run(sent).await?;
+            self.fit(Shape::Call, &job, result)
         })
         .await
         .map_err(|failure| call.caller.may_know(failure))
@@ -205,7 +206,7 @@ impl Router {
                 headers: Vec::new(),
             };
             let result = job.run(sent).await?;
-            Ok((result, name))
+            Ok((self.fit(Shape::Read, &job, result)?, name))
         })
         .await
         .map_err(|failure| read.caller.may_know(failure))
@@ -242,10 +243,24 @@ impl Router {
                 log_level: None,
                 headers: Vec::new(),
             };
-            job.run(sent).await
+            let result = job.run(sent).await?;
+            self.fit(Shape::Prompt, &job, result)
         })
         .await
         .map_err(|failure| get.caller.may_know(failure))
+    }
+
+    /// A result as its server's limit allows it.
+    fn fit(&self, shape: Shape, job: &Job<'_>, result: Bytes) -> Result<Bytes, Failure> {
+        let config = job.server.config();
+        let limit = self.policy.limit(&config.rules);
+        let fitted = limit.apply(shape, result, || (job.what)());
+        fitted.map_err(|failure| {
+            failure.with(|details| {
+                details.server = Some(config.name.clone());
+                details.tool = job.item.map(str::to_owned);
+            })
+        })
     }
 
     /// Suggests what an argument might be.
