@@ -121,7 +121,7 @@ pub use model::{
     Agent, AgentCapabilities, CallEvent, CommandOutcome, Commanded, Completion, Content,
     DaemonStatus, ElicitationComplete, HttpDoor, Instance, ListChange, ListKind, LogLevel, LogLine,
     LogMessage, LogOptions, Message, MissingServer, Progress, Prompt, PromptArgument, PromptList,
-    PromptResult, ReadResult, ReloadReport, Resource, ResourceContents, ResourceData,
+    PromptResult, RateLimit, ReadResult, ReloadReport, Resource, ResourceContents, ResourceData,
     ResourceEvent, ResourceList, ResourceTemplate, Role, Root, Server, ServerEvent, ServerFailure,
     ServerInfo, ServerState, TemplateList, Tool, ToolList, ToolMatch, ToolResult, UnknownLogLevel,
     Wait,

@@ -1,7 +1,10 @@
 //! Who may do what.
 
+pub mod limits;
+pub mod rate;
 mod standing;
 
+pub use limits::{Limit, Limits};
 pub use standing::{Role, Standing};
 
 use crate::{agent::Agent, config::Config};
@@ -19,6 +22,7 @@ pub struct Policy {
     /// Programs that are the operator's, by the command line.
     operators: Vec<String>,
     rules: RwLock<Arc<Rules>>,
+    limits: Limits,
 }
 
 /// What is written.
@@ -36,6 +40,7 @@ impl Policy {
         let policy = Self {
             operators,
             rules: RwLock::default(),
+            limits: Limits::default(),
         };
         policy.apply(config);
         policy
@@ -43,6 +48,7 @@ impl Policy {
 
     /// Another configuration counts from now on.
     pub fn apply(&self, config: &Config) {
+        self.limits.apply(config);
         let mut policy = config.settings.policy.clone();
         policy.operators.extend(self.operators.iter().cloned());
         *self.rules.write() = Arc::new(Rules {
@@ -54,6 +60,11 @@ impl Policy {
     /// What is written now.
     pub fn rules(&self) -> Arc<Rules> {
         Arc::clone(&self.rules.read())
+    }
+
+    /// How often what may be called.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// An error for those who may use no server.

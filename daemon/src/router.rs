@@ -11,7 +11,7 @@ pub use subscribe::keep_up;
 use crate::{
     catalog::{Catalog, Found, Item, Named, NotFound},
     mcp::lists::Kind,
-    policy::Policy,
+    policy::{Policy, limits::Charge},
     pool::{Server, key::Caller},
 };
 use nexus_proto::reason::{Failure, Reason};
@@ -155,6 +155,21 @@ impl Router {
     pub async fn drained(&self) {
         let mut traffic = self.traffic.subscribe();
         let _ = traffic.wait_for(|traffic| traffic.in_flight == 0).await;
+    }
+
+    /// An error if it is called too often: by this caller, or by all.
+    fn check_rate(
+        &self,
+        caller: &Caller,
+        server: &Server,
+        tool: Option<&str>,
+    ) -> Result<(), Failure> {
+        self.policy.limits().take(Charge {
+            agent: &caller.agent,
+            standing: &caller.standing,
+            server: &server.config().name,
+            tool,
+        })
     }
 
     fn enter(&self, caller: &Caller) -> Result<Lane<'_>, Failure> {

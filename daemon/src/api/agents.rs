@@ -78,7 +78,11 @@ impl agents_server::Agents for Agents {
     ) -> Result<Response<v1::AgentsListResponse>, Status> {
         let you = caller::of(&self.0, &request).agent.id();
         let agents = self.0.agents.all();
-        let agents = agents.iter().map(|presence| agent(presence, you)).collect();
+        let agents = agents.iter().map(|presence| {
+            let limit = limit_of(&self.0, &presence.agent);
+            agent(presence, you, limit)
+        });
+        let agents = agents.collect();
         Ok(Response::new(v1::AgentsListResponse { agents }))
     }
 }
@@ -248,7 +252,13 @@ fn read_refusal(refusal: v1::AgentRefusal) -> Refusal {
     }
 }
 
-fn agent(presence: &Presence, you: u64) -> v1::Agent {
+fn limit_of(context: &Context, agent: &Agent) -> Option<v1::RateLimit> {
+    let standing = context.policy.standing(agent, agent.project().as_deref());
+    let limit = context.policy.limits().of_agent(agent.id(), &standing);
+    limit.map(convert::rate_limit)
+}
+
+fn agent(presence: &Presence, you: u64, rate_limit: Option<v1::RateLimit>) -> v1::Agent {
     let agent = &presence.agent;
     let attachment = agent.attachment();
     let hello = attachment.as_ref().map(|attachment| &attachment.hello);
@@ -282,5 +292,6 @@ fn agent(presence: &Presence, you: u64) -> v1::Agent {
         calls,
         questions: agent.questions(),
         you: agent.id() == you,
+        rate_limit,
     }
 }

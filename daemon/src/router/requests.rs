@@ -118,6 +118,7 @@ impl Router {
             let found = self.find::<Tool>(call.name, call.caller).await?;
             let tool = &found.item;
             tool.check(&call.arguments)?;
+            self.check_rate(call.caller, &found.server, Some(&tool.tool))?;
             self.calls.fetch_add(1, Ordering::Relaxed);
             found.server.count_call();
             let job = Job {
@@ -176,6 +177,7 @@ impl Router {
                 .find_server(kind, read.server, read.uri, caller)
                 .await?;
             let name = server.config().name.clone();
+            self.check_rate(caller, &server, None)?;
             let job = Job {
                 caller,
                 server,
@@ -204,6 +206,7 @@ impl Router {
         check_object(&get.arguments)?;
         before_deadline(get.name, get.deadline, &mut false, async |sent| {
             let found = self.find::<Prompt>(get.name, get.caller).await?;
+            self.check_rate(get.caller, &found.server, None)?;
             let job = Job {
                 caller: get.caller,
                 server: Arc::clone(&found.server),

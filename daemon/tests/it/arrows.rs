@@ -59,6 +59,7 @@ const PURE: &[&str] = &[
     "catalog/search/index.rs",
     "catalog/search/rank.rs",
     "catalog/search/words.rs",
+    "policy/rate.rs",
     "policy/standing.rs",
     "nearest.rs",
 ];
