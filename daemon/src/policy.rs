@@ -1,9 +1,11 @@
 //! Who may do what.
 
+pub mod audit;
 pub mod limits;
 pub mod rate;
 mod standing;
 
+pub use audit::Audit;
 pub use limits::{Limit, Limits};
 pub use standing::{Role, Standing};
 
@@ -23,6 +25,7 @@ pub struct Policy {
     operators: Vec<String>,
     rules: RwLock<Arc<Rules>>,
     limits: Limits,
+    audit: Audit,
 }
 
 /// What is written.
@@ -41,14 +44,24 @@ impl Policy {
             operators,
             rules: RwLock::default(),
             limits: Limits::default(),
+            audit: Audit::default(),
         };
         policy.apply(config);
         policy
     }
 
+    /// The same, with calls written down there.
+    #[must_use]
+    pub fn audited(mut self, audit: Audit) -> Self {
+        audit.apply(&self.rules().policy);
+        self.audit = audit;
+        self
+    }
+
     /// Another configuration counts from now on.
     pub fn apply(&self, config: &Config) {
         self.limits.apply(config);
+        self.audit.apply(&config.settings.policy);
         let mut policy = config.settings.policy.clone();
         policy.operators.extend(self.operators.iter().cloned());
         *self.rules.write() = Arc::new(Rules {
@@ -65,6 +78,11 @@ impl Policy {
     /// How often what may be called.
     pub fn limits(&self) -> &Limits {
         &self.limits
+    }
+
+    /// Where calls are written down.
+    pub fn audit(&self) -> &Audit {
+        &self.audit
     }
 
     /// An error for those who may use no server.

@@ -11,9 +11,14 @@ pub use subscribe::keep_up;
 use crate::{
     catalog::{Catalog, Found, Item, Named, NotFound},
     mcp::lists::Kind,
-    policy::{Policy, limits::Charge},
+    policy::{
+        Policy,
+        audit::{Entry, Request},
+        limits::Charge,
+    },
     pool::{Server, key::Caller},
 };
+use bytes::Bytes;
 use nexus_proto::reason::{Failure, Reason};
 use std::{
     sync::{
@@ -155,6 +160,23 @@ impl Router {
     pub async fn drained(&self) {
         let mut traffic = self.traffic.subscribe();
         let _ = traffic.wait_for(|traffic| traffic.in_flight == 0).await;
+    }
+
+    /// It is written down, whatever becomes of it.
+    fn note<'a>(
+        &'a self,
+        caller: &'a Caller,
+        method: &'static str,
+        target: &'a str,
+        arguments: Option<Bytes>,
+    ) -> Entry<'a> {
+        self.policy.audit().begin(Request {
+            agent: &caller.agent,
+            project: caller.project.as_deref(),
+            method,
+            target,
+            arguments,
+        })
     }
 
     /// An error if it is called too often: by this caller, or by all.

@@ -6,6 +6,7 @@
 
 mod arrows;
 mod asking;
+mod audit;
 mod calls;
 mod endpoint;
 mod eras;
@@ -17,6 +18,7 @@ mod http;
 mod http_door;
 mod lacking;
 mod lifecycle;
+mod limits;
 mod mcp_client;
 mod offers;
 mod orphans;
