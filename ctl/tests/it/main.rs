@@ -4,6 +4,8 @@
 #[cfg(unix)]
 mod ask;
 #[cfg(unix)]
+mod audit;
+#[cfg(unix)]
 mod call;
 mod config;
 #[cfg(unix)]

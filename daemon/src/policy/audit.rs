@@ -320,3 +320,6 @@ fn since_1970() -> Duration {
     // A clock that is set to before 1970 is no reason to fail.
     now.duration_since(UNIX_EPOCH).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

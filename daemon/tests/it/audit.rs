@@ -106,10 +106,12 @@ async fn a_line_says_who_did_what_and_what_became_of_it() {
     ann.tools().call("t.nothing", json!({})).await.unwrap_err();
     ann.tools().call("t.get_time", json!({})).await.unwrap();
     ann.tools().call("t.get_time", json!({})).await.unwrap_err();
-    ann.resources().read("file:///notes.txt").await.unwrap();
+    ann.resources().read("file:///readme.txt").await.unwrap();
     ann.resources().read("file:///none.txt").await.unwrap_err();
     ann.prompts()
-        .get("t.review", json!({"code": "secret code"}))
+        .get("t.code_review")
+        .arg("language", "c")
+        .arg("code", "secret code")
         .await
         .unwrap();
     bad.tools()
@@ -147,8 +149,8 @@ async fn a_line_says_who_did_what_and_what_became_of_it() {
         first["arguments_sha256"],
         "43258cff783fe7036d8a43033f830adfc60ec037382473548ac742b888292777"
     );
-    assert_eq!(lines[5]["uri"], "file:///notes.txt");
-    assert_eq!(lines[7]["prompt"], "review");
+    assert_eq!(lines[5]["uri"], "file:///readme.txt");
+    assert_eq!(lines[7]["prompt"], "code_review");
     assert_eq!(lines[2].get("server"), None);
     // Nothing of what was said is in it, and nobody else can read it.
     let path = file(&daemon.home);

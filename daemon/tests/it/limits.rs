@@ -67,7 +67,7 @@ async fn fifty_agents_get_what_the_limits_allow_and_no_more() {
     // All together are held to what the server allows…
     let each = CALLS / 2 / AGENTS;
     let began = Instant::now();
-    let tasks: Vec<_> = agents
+    let tasks = agents
         .iter()
         .cloned()
         .map(|agent| tokio::spawn(async move { hammer(&agent, "limited.add", each).await.0 }));
@@ -148,10 +148,12 @@ async fn a_limit_says_what_it_is_and_when_to_come_again() {
     );
 
     // Reads and prompts are the server's, and not a tool's.
-    nexus.resources().read("file:///notes.txt").await.unwrap();
+    nexus.resources().read("file:///readme.txt").await.unwrap();
     nexus
         .prompts()
-        .get("t.review", json!({"code": "x"}))
+        .get("t.code_review")
+        .arg("language", "c")
+        .arg("code", "x")
         .await
         .unwrap();
     for _ in 0..2 {
@@ -159,7 +161,7 @@ async fn a_limit_says_what_it_is_and_when_to_come_again() {
         echo.await.unwrap();
     }
     let mut mcp = Mcp::connect(&daemon, "modern", "ann", json!({})).await;
-    let uri = json!({"uri": "file:///notes.txt"});
+    let uri = json!({"uri": "file:///readme.txt"});
     let error = mcp.request("resources/read", uri).await.unwrap_err();
     assert_eq!(error["data"]["reason"], "RATE_LIMITED", "{error}");
     let wait = error["data"]["retryAfterMs"].as_u64().unwrap();
