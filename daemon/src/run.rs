@@ -205,11 +205,13 @@ async fn loopback(address: SocketAddr, state: Option<&Path>) -> Result<http::Loo
 /// earlier daemon beside it, and the folder is in memory as a rule, where nobody has to wait for a disk.
 fn audit(state: &Path, endpoint: &Endpoint) -> Audit {
     let folder = state.join("audit");
-    let calls = match cfg!(unix) {
-        true => endpoint.path().with_extension("calls"),
-        false => state.join("calls"),
+    let path = endpoint.path();
+    let calls = match path.file_name() {
+        // A pipe is in no folder that files could be in.
+        Some(name) if cfg!(windows) => state.join(name),
+        _ => path.to_owned(),
     };
-    Audit::start(&folder, &calls)
+    Audit::start(&folder, &calls.with_extension("calls"))
 }
 
 /// Takes over the socket that systemd has for us, or makes our own.

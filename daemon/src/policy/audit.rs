@@ -240,6 +240,19 @@ impl Open<'_> {
         (text, slot)
     }
 
+    /// What became of it, for the case that the writer does not come to it any more.
+    fn note(&self, head: &str, slot: Option<&Slot>, end: End) {
+        let (Some(slots), Some(slot)) = (&self.thread.slots, slot) else {
+            return;
+        };
+        let mut line = String::with_capacity(recover::SLOT);
+        line.push_str(head);
+        line::add_end(&mut line, end);
+        if line.len() <= recover::SLOT {
+            slots.note(slot, &line);
+        }
+    }
+
     fn end(mut self, outcome: Option<Result<&Bytes, &Failure>>) {
         let duration = self.began.elapsed();
         let reason = match outcome {
@@ -261,7 +274,12 @@ impl Open<'_> {
             },
         };
         let (mut head, slot) = match self.sent.take() {
-            Some(sent) => sent,
+            Some((head, slot)) => {
+                if !end.outcome.is_empty() {
+                    self.note(&head, slot.as_ref(), end);
+                }
+                (head, slot)
+            }
             // Nobody was to do it: what became of it is known, and is not to be forgotten either.
             None => {
                 let mut known = String::new();

@@ -227,8 +227,8 @@ fn failure(charge: Charge<'_>, whose: Whose<'_>, rate: Rate, wait: Duration) -> 
 
 /// `3 s`, rounded up: whoever waits so long is let in.
 fn in_words(wait: Duration) -> String {
-    match wait.as_millis() {
-        ms @ 0..1000 => format!("{} ms", ms + 1),
+    match wait.as_micros().div_ceil(1000) {
+        ms @ 0..1000 => format!("{ms} ms"),
         ms @ 1000..120_000 => format!("{} s", ms.div_ceil(1000)),
         ms => format!("{} min", ms.div_ceil(60_000)),
     }

@@ -41,7 +41,14 @@ impl Slots {
                 .mode(0o600)
                 .custom_flags(no_link.bits().cast_signed());
         }
-        let mut file = options.open(path)?;
+        let file = options.open(path).or_else(|error| match path.parent() {
+            Some(folder) if error.kind() == io::ErrorKind::NotFound => {
+                crate::platform::make_private(folder)?;
+                options.open(path)
+            }
+            _ => Err(error),
+        });
+        let mut file = file?;
         let mut content = Vec::new();
         let most = u64::from(MOST) * SLOT as u64;
         io::Read::read_to_end(&mut io::Read::take(&mut file, most), &mut content)?;
@@ -73,6 +80,11 @@ impl Slots {
         // A file that cannot be written is no reason for a call to fail.
         let _ = write_at(&self.file, line.as_bytes(), place(slot));
         Some(Slot(slot))
+    }
+
+    /// It is over, and this is its line, which has to fit: whoever finds it need not guess.
+    pub(super) fn note(&self, slot: &Slot, line: &str) {
+        let _ = write_at(&self.file, line.as_bytes(), place(slot.0));
     }
 
     /// It is over, and its line is written.

@@ -102,6 +102,19 @@ fn a_call_that_was_never_over_is_lost_and_one_that_was_is_not_told_twice() {
     open.sending();
     // The daemon is gone, and nobody drops anything.
     std::mem::forget(open);
+    // Another was over, and its line still waits to be written.
+    let mut over = place.begin(&audit, &none);
+    over.sending();
+    let open = over.0.as_mut().unwrap();
+    let (head, slot) = open.sent.take().unwrap();
+    let end = End {
+        decision: "allowed",
+        outcome: "ok",
+        duration: Duration::ZERO,
+        result: Some(2),
+    };
+    open.note(&head, slot.as_ref(), end);
+    std::mem::forget(over);
     place
         .begin(&audit, &none)
         .end(Err(&Failure::new(Reason::Denied, "no")));
@@ -110,7 +123,7 @@ fn a_call_that_was_never_over_is_lost_and_one_that_was_is_not_told_twice() {
     let calls = place.folder.path().join("calls");
     let written = fs::read_to_string(place.file(0)).unwrap();
     let mut slots = fs::read(&calls).unwrap();
-    slots.resize(3 * recover::SLOT, 0);
+    slots.resize(5 * recover::SLOT, 0);
     slots.extend_from_slice(written.as_bytes());
     fs::write(&calls, slots).unwrap();
     fs::write(place.file(0), written.clone() + "{\"id\":\"x").unwrap();
@@ -120,7 +133,7 @@ fn a_call_that_was_never_over_is_lost_and_one_that_was_is_not_told_twice() {
         audit.flush();
         let lines = place.lines();
         let told = lines.iter().map(|line| line["outcome"].as_str().unwrap());
-        assert_eq!(told.collect::<Vec<_>>(), ["DENIED", "lost"]);
+        assert_eq!(told.collect::<Vec<_>>(), ["DENIED", "lost", "ok"]);
         assert_eq!(lines[0]["decision"], "denied");
     }
 }

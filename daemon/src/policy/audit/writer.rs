@@ -20,6 +20,7 @@ use std::{
         atomic::{AtomicU64, AtomicUsize, Ordering},
         mpsc::{Receiver, SyncSender},
     },
+    thread,
     time::Duration,
 };
 use tracing::warn;
@@ -32,6 +33,10 @@ pub(super) const ROTATION: Rotation = Rotation {
 
 /// So much is written at once.
 const BATCH: usize = 256 * 1024;
+
+/// How long lines are waited for that could be written together. They are in their slots meanwhile; and whoever has a
+/// line does not have to wake the thread each time, which would take longer than all else.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Longer arguments are not written down.
 const MAX_ARGUMENTS: usize = 64 * 1024;
@@ -108,11 +113,16 @@ impl Writer {
                 }
             }
             self.write(&text, lines);
+            // Whoever waits is not kept, and what waits already neither.
+            let may_rest = flushed.is_empty() && text.len() < BATCH;
             if let Some(slots) = &self.slots {
                 done.into_iter().for_each(|slot| slots.free(slot));
             }
             for told in flushed {
                 let _ = told.try_send(());
+            }
+            if may_rest {
+                thread::sleep(PAUSE);
             }
         }
     }
@@ -135,6 +145,9 @@ impl Writer {
     }
 
     fn write(&mut self, text: &str, lines: u64) {
+        if text.is_empty() && self.shared.missing.load(Ordering::Relaxed) == 0 {
+            return;
+        }
         let missing = self.shared.missing.swap(0, Ordering::Relaxed);
         let mut told = String::new();
         let text = match missing {
