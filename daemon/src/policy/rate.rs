@@ -24,6 +24,9 @@ pub struct Refused {
 /// Lets something through that is charged to all of these limits, or to none. The one that has to wait longest is
 /// told. `now` is any clock that does not go back.
 pub fn take_all(limits: &mut [(Rate, &mut Bucket)], now: Duration) -> Result<(), Refused> {
+    for (rate, bucket) in &mut *limits {
+        bucket.settle(*rate, now);
+    }
     let waits = limits.iter().enumerate().filter_map(|(limit, it)| {
         let wait = it.1.wait(it.0, now)?;
         Some(Refused { limit, wait })
@@ -41,18 +44,19 @@ impl Bucket {
     /// How long to wait for the next one; `None` for not at all.
     fn wait(&self, rate: Rate, now: Duration) -> Option<Duration> {
         let ahead = rate.pace().saturating_mul(rate.burst - 1);
-        let wait = self.under(rate, now).saturating_sub(now + ahead);
+        let wait = self.paid_until.saturating_sub(now + ahead);
         (!wait.is_zero()).then_some(wait)
     }
 
     fn take(&mut self, rate: Rate, now: Duration) {
-        self.paid_until = self.under(rate, now).max(now) + rate.pace();
+        self.paid_until = self.paid_until.max(now) + rate.pace();
     }
 
-    /// As if the rate had always been this one: nobody waits an hour because the limit was one an hour before.
-    fn under(&self, rate: Rate, now: Duration) -> Duration {
+    /// As if the rate had always been this one: nobody waits an hour because the limit was one an hour before. From
+    /// then on it is so: what is put off with every look never comes.
+    fn settle(&mut self, rate: Rate, now: Duration) {
         let most = rate.pace().saturating_mul(rate.burst);
-        self.paid_until.min(now.saturating_add(most))
+        self.paid_until = self.paid_until.min(now.saturating_add(most));
     }
 }
 
@@ -171,8 +175,11 @@ mod tests {
                 now += Duration::from_millis(step);
                 let _ = take_all(&mut [(rates.0, &mut bucket)], now);
             }
-            let wait = bucket.wait(rates.1, now).unwrap_or_default();
-            prop_assert!(wait <= rates.1.pace());
+            if let Err(refused) = take_all(&mut [(rates.1, &mut bucket)], now) {
+                prop_assert!(refused.wait <= rates.1.pace());
+                now += refused.wait;
+                prop_assert!(take_all(&mut [(rates.1, &mut bucket)], now).is_ok());
+            }
         }
     }
 
