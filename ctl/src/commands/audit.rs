@@ -61,7 +61,10 @@ pub(crate) async fn run(context: &Context, args: Audit) -> Result<(), Error> {
     } else if !found.is_empty() {
         table(context, &found)?;
     }
-    while args.follow {
+    if !args.follow {
+        return Ok(());
+    }
+    loop {
         tokio::time::sleep(PAUSE).await;
         let mut shown = Ok(());
         read(&mut files, &wanted, &path, |entry, line| {
@@ -71,7 +74,6 @@ pub(crate) async fn run(context: &Context, args: Audit) -> Result<(), Error> {
         })?;
         shown?;
     }
-    Ok(())
 }
 
 /// Where the daemon writes.

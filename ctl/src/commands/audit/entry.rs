@@ -60,10 +60,10 @@ impl Wanted {
             let server = entry.server.as_ref();
             server.is_some_and(|server| server.eq_ignore_ascii_case(wanted))
         };
-        let is_call = entry.lines_lost.is_none();
-        (self.agent.as_ref().is_none_or(agent) || !is_call)
-            && (self.server.as_ref().is_none_or(server) || !is_call)
-            && self.since.as_ref().is_none_or(|since| entry.at >= *since)
+        // Whose lines are missing, nobody knows.
+        let is_theirs = entry.lines_lost.is_some()
+            || self.agent.as_ref().is_none_or(agent) && self.server.as_ref().is_none_or(server);
+        is_theirs && self.since.as_ref().is_none_or(|since| entry.at >= *since)
     }
 }
 
