@@ -1,8 +1,8 @@
 //! The client, and how it is made.
 
 use crate::{
-    AgentInfo, Agents, Completions, Daemon, Error, Failure, Prompts, RawStream, Reason, Resources,
-    Result, Root, Servers, Tools,
+    AgentInfo, Agents, Approvals, Completions, Daemon, Error, Failure, Prompts, RawStream, Reason,
+    Resources, Result, Root, Servers, Tools,
     transport::{Settings, Transport},
 };
 use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
@@ -88,6 +88,13 @@ impl Nexus {
     /// Who uses the pool.
     pub fn agents(&self) -> Agents<'_> {
         Agents {
+            transport: &self.transport,
+        }
+    }
+
+    /// What agents want to do and somebody is asked about.
+    pub fn approvals(&self) -> Approvals<'_> {
+        Approvals {
             transport: &self.transport,
         }
     }

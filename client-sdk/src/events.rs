@@ -1,8 +1,8 @@
 //! Streams of what happens.
 
 use crate::{
-    CallEvent, Error, LogLine, ResourceEvent, Result, ServerEvent, ToolResult, rpc::GRACE,
-    transport::Transport,
+    ApprovalEvent, CallEvent, Error, LogLine, ResourceEvent, Result, ServerEvent, ToolResult,
+    rpc::GRACE, transport::Transport,
 };
 use futures_util::{Stream, StreamExt};
 use nexus_proto::v1;
@@ -72,6 +72,15 @@ stream! {
     /// connection is lost, watch again: that begins with all states.
     ServerEvents: v1::ServersWatchResponse => ServerEvent,
     |event| ServerEvent::from_wire(event).map(Some)
+}
+
+stream! {
+    /// The questions that wait for an answer, and then each change; made by
+    /// [`Approvals::watch`](crate::Approvals::watch).
+    ///
+    /// A reader that is too slow is told all questions anew. When the connection is lost, watch again.
+    ApprovalEvents: v1::PolicyWatchResponse => ApprovalEvent,
+    |event| Result::Ok(ApprovalEvent::from_wire(event))
 }
 
 stream! {

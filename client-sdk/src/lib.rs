@@ -89,6 +89,7 @@
 
 mod agent;
 mod agents;
+mod approvals;
 mod arguments;
 mod client;
 mod completions;
@@ -110,21 +111,22 @@ pub use agent::{
     SamplingRequest,
 };
 pub use agents::Agents;
+pub use approvals::Approvals;
 pub use arguments::Arguments;
 pub use client::{Builder, Nexus};
 pub use completions::{Complete, Completions};
 pub use daemon::Daemon;
 pub use error::{Error, Result};
-pub use events::{CallStream, LogStream, ResourceEvents, ServerEvents};
+pub use events::{ApprovalEvents, CallStream, LogStream, ResourceEvents, ServerEvents};
 pub use json::RawJson;
 pub use model::{
-    Agent, AgentCapabilities, CallEvent, CommandOutcome, Commanded, Completion, Content,
-    DaemonStatus, ElicitationComplete, HttpDoor, Instance, ListChange, ListKind, LogLevel, LogLine,
-    LogMessage, LogOptions, Message, MissingServer, Progress, Prompt, PromptArgument, PromptList,
-    PromptResult, RateLimit, ReadResult, ReloadReport, Resource, ResourceContents, ResourceData,
-    ResourceEvent, ResourceList, ResourceTemplate, Role, Root, Server, ServerEvent, ServerFailure,
-    ServerInfo, ServerState, TemplateList, Tool, ToolList, ToolMatch, ToolResult, UnknownLogLevel,
-    Wait,
+    Agent, AgentCapabilities, Answer, Approval, ApprovalAction, ApprovalEvent, CallEvent,
+    CommandOutcome, Commanded, Completion, Content, DaemonStatus, ElicitationComplete, HttpDoor,
+    Instance, ListChange, ListKind, LogLevel, LogLine, LogMessage, LogOptions, Message,
+    MissingServer, Progress, Prompt, PromptArgument, PromptList, PromptResult, RateLimit,
+    ReadResult, ReloadReport, Resource, ResourceContents, ResourceData, ResourceEvent,
+    ResourceList, ResourceTemplate, Role, Root, Server, ServerEvent, ServerFailure, ServerInfo,
+    ServerState, TemplateList, Tool, ToolList, ToolMatch, ToolResult, UnknownLogLevel, Wait,
 };
 pub use nexus_proto::{
     endpoint::{EndpointError, Stream as RawStream},

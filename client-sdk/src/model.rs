@@ -1,6 +1,7 @@
 //! What the daemon tells, as types.
 
 mod agent;
+mod approval;
 mod completion;
 mod daemon;
 mod log;
@@ -12,6 +13,7 @@ mod tool;
 mod tool_result;
 
 pub use agent::{Agent, AgentCapabilities, ElicitationComplete, ListChange, ListKind, Root};
+pub use approval::{Answer, Approval, ApprovalAction, ApprovalEvent};
 pub use completion::Completion;
 pub use daemon::{DaemonStatus, HttpDoor, ReloadReport};
 pub use log::{LogLine, LogMessage, LogOptions};

@@ -9,7 +9,7 @@ use nexus_proto::{
     reason::{Failure, Reason},
     v1::{
         agents_client::AgentsClient, completions_client::CompletionsClient,
-        daemon_client::DaemonClient, prompts_client::PromptsClient,
+        daemon_client::DaemonClient, policy_client::PolicyClient, prompts_client::PromptsClient,
         resources_client::ResourcesClient, servers_client::ServersClient,
         tools_client::ToolsClient,
     },
@@ -55,6 +55,7 @@ impl Transport {
         prompts => PromptsClient,
         completions => CompletionsClient,
         agents => AgentsClient,
+        policy => PolicyClient,
         daemon => DaemonClient,
     }
 

@@ -1,5 +1,6 @@
 //! What can be typed: help, man pages and completions come from this one definition.
 
+pub(crate) mod approvals;
 mod audit;
 mod call;
 pub(crate) mod config;
@@ -240,6 +241,21 @@ Examples:
   nexusctl agents --json | jq '.[] | select(.in_flight > 0)'"
     )]
     Agents(Json),
+    /// Show what agents want to do and somebody is asked about, and answer
+    #[command(
+        alias = "approval",
+        args_conflicts_with_subcommands = true,
+        after_help = "\
+Somebody is asked where `consent` in nexus.toml says so, and for servers that came with a project. An agent that
+can ask its user does; you can answer here in any case. The first answer counts; no answer is a no.
+
+Examples:
+  nexusctl approvals
+  nexusctl approvals watch
+  nexusctl approvals allow 3
+  nexusctl approvals deny 4"
+    )]
+    Approvals(approvals::Approvals),
     /// Say how much a server is to log for its client
     #[command(after_help = "\
 It is shown by `nexusctl logs SERVER`, and by `nexusctl call --log-level LEVEL` while a call lasts.
@@ -525,6 +541,7 @@ impl Command {
             Self::Prompts(args) => args.json.json,
             Self::Prompt(args) => args.json.json,
             Self::Complete(args) => args.json.json,
+            Self::Approvals(args) => args.json(),
             Self::Agents(json) | Self::Http(json) => json.json,
             Self::LogLevel(args) => args.json.json,
             Self::Ping(args) => args.json.json,

@@ -7,6 +7,7 @@ mod convert;
 mod daemon;
 mod deadline;
 mod lists;
+mod policy;
 mod prompts;
 mod resources;
 mod servers;
@@ -142,6 +143,7 @@ pub async fn routes(context: &Arc<Context>) -> Result<Routes, tonic_reflection::
         v1::prompts_server::PromptsServer<prompts::Prompts>,
         v1::completions_server::CompletionsServer<completions::Completions>,
         v1::agents_server::AgentsServer<agents::Agents>,
+        v1::policy_server::PolicyServer<policy::Policy>,
         v1::daemon_server::DaemonServer<daemon::Daemon>,
     );
 
@@ -167,6 +169,7 @@ pub async fn routes(context: &Arc<Context>) -> Result<Routes, tonic_reflection::
     let completions = completions::Completions(here());
     let completions = v1::completions_server::CompletionsServer::new(completions);
     let agents = large!(v1::agents_server::AgentsServer::new(agents::Agents(here())));
+    let policy = large!(v1::policy_server::PolicyServer::new(policy::Policy(here())));
     let servers = v1::servers_server::ServersServer::new(servers::Servers(Arc::clone(context)));
     let daemon = v1::daemon_server::DaemonServer::new(daemon::Daemon(Arc::clone(context)));
     Ok(Routes::new(tools)
@@ -174,6 +177,7 @@ pub async fn routes(context: &Arc<Context>) -> Result<Routes, tonic_reflection::
         .add_service(prompts)
         .add_service(completions)
         .add_service(agents)
+        .add_service(policy)
         .add_service(servers)
         .add_service(daemon)
         .add_service(health_service)

@@ -65,7 +65,7 @@ impl Catalog {
     pub fn server(&self, name: &str, caller: &Caller) -> Result<Arc<Server>, Failure> {
         check_length(name)?;
         self.find_server(name, caller).ok_or_else(|| {
-            if let Some(failure) = self.pool.is_elsewhere(name) {
+            if let Some(failure) = self.pool.is_elsewhere(name, caller) {
                 return failure;
             }
             let seen = self.servers(caller);

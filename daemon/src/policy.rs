@@ -1,11 +1,19 @@
 //! Who may do what.
 
+mod approvals;
+mod asking;
 pub mod audit;
+pub mod consent;
+mod errors;
 pub mod limits;
 pub mod rate;
 mod standing;
+mod wording;
 
+pub use approvals::{Approvals, Change, Question};
+pub use asking::{Action, Applicant};
 pub use audit::Audit;
+pub use errors::for_agent;
 pub use limits::{Limit, Limits};
 pub use standing::{Role, Standing};
 
@@ -26,6 +34,8 @@ pub struct Policy {
     rules: RwLock<Arc<Rules>>,
     limits: Limits,
     audit: Audit,
+    grants: asking::Grants,
+    approvals: Approvals,
 }
 
 /// What is written.
@@ -45,6 +55,8 @@ impl Policy {
             rules: RwLock::default(),
             limits: Limits::default(),
             audit: Audit::default(),
+            grants: Default::default(),
+            approvals: Approvals::default(),
         };
         policy.apply(config);
         policy
@@ -83,6 +95,16 @@ impl Policy {
     /// Where calls are written down.
     pub fn audit(&self) -> &Audit {
         &self.audit
+    }
+
+    /// The questions that wait for an answer.
+    pub fn approvals(&self) -> &Approvals {
+        &self.approvals
+    }
+
+    /// Forgets what was answered for this agent, or all; and this server, or all.
+    pub fn forget(&self, agent: Option<u64>, server: Option<&str>) -> usize {
+        self.grants.forget(agent, server)
     }
 
     /// An error for those who may use no server.

@@ -97,8 +97,11 @@ impl Pool {
             .or_else(|| by(&|config| config.slug.as_str().eq_ignore_ascii_case(name)))
     }
 
-    /// What to tell somebody who wants a server that only others see.
-    pub fn is_elsewhere(&self, name: &str) -> Option<Failure> {
+    /// What to tell an operator who wants a server that only others see.
+    pub fn is_elsewhere(&self, name: &str, caller: &Caller) -> Option<Failure> {
+        if !caller.standing.is_operator() {
+            return None;
+        }
         let server = self.find_where(name, |_| true)?;
         let folder = server.config().scope.folder.clone()?;
         let folder = folder.display();
@@ -108,13 +111,17 @@ impl Pool {
         Some(failure.with(|details| details.hint = Some(hint.to_owned())))
     }
 
-    /// The server of that name or slug, for an operator, who looks after all of them; what the caller sees comes
-    /// first. Or an error that names the nearest.
+    /// The server of that name or slug; the operator looks after all of them, and what is seen from where the caller
+    /// works comes first. Or an error that names the nearest.
     pub fn get(&self, name: &str, caller: &Caller) -> Result<Arc<Server>, Failure> {
         check_length(name)?;
-        self.find(name, caller)
-            .or_else(|| self.find_where(name, |_| true))
-            .ok_or_else(|| no_such_server(name, self.servers().keys()))
+        let found = self.find(name, caller);
+        let found = found.or_else(|| self.find_where(name, |server| caller.oversees(server)));
+        found.ok_or_else(|| {
+            let servers = self.servers();
+            let known = servers.iter().filter(|(_, server)| caller.oversees(server));
+            no_such_server(name, known.map(|(name, _)| name))
+        })
     }
 
     /// Makes the pool what the config says. Servers that it leaves as they were go on.
@@ -175,6 +182,18 @@ impl Pool {
         }
         self.surroundings.pulse.send_modify(|beat| *beat += 1);
         report
+    }
+
+    /// The servers that are this agent's own now.
+    pub fn held_by(&self, agent: u64) -> Vec<String> {
+        let servers = self.servers();
+        let is_its = |member: &Arc<Member>| {
+            member.key.whose == key::Whose::Agent(agent) && !member.is_at_rest()
+        };
+        let held = servers.iter().filter(|(_, server)| {
+            server.holder() == Some(agent) || server.members().iter().any(is_its)
+        });
+        held.map(|(name, _)| name.clone()).collect()
     }
 
     /// An agent works in other folders now. Servers that are its own are told so; of others nobody could

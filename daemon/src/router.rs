@@ -9,10 +9,10 @@ pub use requests::{Call, Complete, GetPrompt, Read, Reference, Round};
 pub use subscribe::keep_up;
 
 use crate::{
-    catalog::{Catalog, Found, Item, Named, NotFound},
+    catalog::{Catalog, Found, Item, Named, NotFound, Tool},
     mcp::lists::Kind,
     policy::{
-        Policy,
+        Action, Applicant, Policy,
         audit::{Entry, Request},
         limits::Charge,
     },
@@ -128,6 +128,33 @@ impl Router {
         }
     }
 
+    /// Lets somebody use a server, or says why not. It may be that somebody has to be asked first.
+    async fn permit(
+        &self,
+        caller: &Caller,
+        server: &Server,
+        action: Action<'_>,
+    ) -> Result<(), Failure> {
+        let who = Applicant {
+            agent: &caller.agent,
+            party: &caller.party,
+            standing: &caller.standing,
+            project: caller.project.as_deref(),
+        };
+        let tools = || {
+            let names = self.catalog.of::<Tool>(server, caller);
+            let own = |tool: &Arc<Tool>| tool.tool.clone();
+            names.map_or(Vec::new(), |names| names.list.iter().map(own).collect())
+        };
+        let config = server.config();
+        tokio::select! {
+            biased;
+            permitted = self.policy.permit(who, &config, tools, action) => permitted,
+            // Nobody is kept waiting for an answer at the end.
+            () = self.closing() => Err(shutting_down()),
+        }
+    }
+
     /// How many calls are under way.
     pub fn in_flight(&self) -> usize {
         self.traffic.borrow().in_flight
@@ -149,6 +176,11 @@ impl Router {
             return Err(shutting_down());
         }
         Ok(())
+    }
+
+    async fn closing(&self) {
+        let mut traffic = self.traffic.subscribe();
+        let _ = traffic.wait_for(|traffic| traffic.closed).await;
     }
 
     /// Refuses new calls from now on.

@@ -34,6 +34,14 @@ pub struct Agent {
     pub you: bool,
     /// How often it may call; `None` if as often as it likes.
     pub rate_limit: Option<RateLimit>,
+    /// Its program, and those that started it, where the platform tells.
+    pub programs: Vec<String>,
+    /// How much it is trusted: `operator`, `yolo`, `trusted` or `sandboxed`.
+    pub level: Option<String>,
+    /// The rule that says so.
+    pub rule: Option<String>,
+    /// Servers that are its own as long as it is here.
+    pub holds: Vec<String>,
 }
 
 impl From<v1::Agent> for Agent {
@@ -53,6 +61,10 @@ impl From<v1::Agent> for Agent {
             questions: wire.questions,
             you: wire.you,
             rate_limit: wire.rate_limit.map(Into::into),
+            programs: wire.programs,
+            level: said(wire.level),
+            rule: said(wire.rule),
+            holds: wire.holds,
         }
     }
 }

@@ -27,12 +27,14 @@ fn table(agents: &[Agent], now: SystemTime) -> Table {
     let mut table = Table::new(&[
         ">ID",
         "NAME",
+        "LEVEL",
         ">PID",
         "PROJECT",
         ">SINCE",
         ">IN-FLIGHT",
         ">CALLS",
         "CAN",
+        "HOLDS",
     ]);
     for agent in agents {
         let cell = |known: Option<String>| Cell::from(known.unwrap_or_else(|| "-".to_owned()));
@@ -40,19 +42,40 @@ fn table(agents: &[Agent], now: SystemTime) -> Table {
         table.row([
             agent.id.to_string().into(),
             Cell::styled(name(agent), own),
+            level(agent),
             cell(agent.pid.map(|pid| pid.to_string())),
             cell(agent.project.as_deref().map(safe::line)),
             cell(time::since(agent.since, now).map(time::long)),
             agent.in_flight.to_string().into(),
             agent.calls.to_string().into(),
             cell(agent.capabilities.map(can)),
+            cell((!agent.holds.is_empty()).then(|| safe::line(&agent.holds.join(", ")))),
         ]);
     }
     table
 }
 
+fn level(agent: &Agent) -> Cell {
+    let level = agent.level.as_deref().unwrap_or("-");
+    let style = match level {
+        "sandboxed" => style::BAD,
+        "yolo" => style::CARE,
+        _ => style::PLAIN,
+    };
+    Cell::styled(safe::line(level), style)
+}
+
+/// By its own word, or else by its program: what passes on what another program wants is not who wants it.
 fn name(agent: &Agent) -> String {
-    let parts = [agent.name.as_deref(), agent.version.as_deref()];
+    let passes_on =
+        |name: &&String| matches!(name.as_str(), "nexusctl" | "sh" | "bash" | "zsh" | "fish");
+    let program = agent.programs.iter().find(|name| !passes_on(name));
+    let program = program.or(agent.programs.first());
+    let own = agent.name.as_deref().or(match agent.you {
+        true => agent.programs.first().map(String::as_str),
+        false => program.map(String::as_str),
+    });
+    let parts = [own, agent.version.as_deref()];
     let parts: Vec<_> = parts.into_iter().flatten().map(safe::line).collect();
     let name = match parts[..] {
         [] => "-".to_owned(),
@@ -97,6 +120,10 @@ struct AgentJson<'a> {
     in_flight: u32,
     calls: u64,
     questions: u32,
+    level: Option<&'a str>,
+    rule: Option<&'a str>,
+    programs: &'a [String],
+    holds: &'a [String],
     capabilities: Option<CapabilitiesJson>,
     roots: Vec<RootJson<'a>>,
     rate_limit: Option<RateLimitJson<'a>>,
@@ -135,6 +162,10 @@ impl<'a> AgentJson<'a> {
             in_flight: agent.in_flight,
             calls: agent.calls,
             questions: agent.questions,
+            level: agent.level.as_deref(),
+            rule: agent.rule.as_deref(),
+            programs: &agent.programs,
+            holds: &agent.holds,
             capabilities: agent.capabilities.map(|can| CapabilitiesJson {
                 sampling: can.sampling,
                 sampling_tools: can.sampling_tools,

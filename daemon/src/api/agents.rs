@@ -76,12 +76,13 @@ impl agents_server::Agents for Agents {
         &self,
         request: Request<v1::AgentsListRequest>,
     ) -> Result<Response<v1::AgentsListResponse>, Status> {
-        let you = caller::of(&self.0, &request).agent.id();
-        let agents = self.0.agents.all();
-        let agents = agents.iter().map(|presence| {
-            let limit = limit_of(&self.0, &presence.agent);
-            agent(presence, you, limit)
-        });
+        let caller = caller::of(&self.0, &request);
+        let you = caller.agent.id();
+        let mut agents = self.0.agents.all();
+        if !caller.standing.is_operator() {
+            agents.retain(|presence| presence.agent.id() == you);
+        }
+        let agents = agents.iter().map(|presence| agent(&self.0, presence, you));
         let agents = agents.collect();
         Ok(Response::new(v1::AgentsListResponse { agents }))
     }
@@ -252,13 +253,7 @@ fn read_refusal(refusal: v1::AgentRefusal) -> Refusal {
     }
 }
 
-fn limit_of(context: &Context, agent: &Agent) -> Option<v1::RateLimit> {
-    let standing = context.policy.standing(agent, agent.project().as_deref());
-    let limit = context.policy.limits().of_agent(agent.id(), &standing);
-    limit.map(convert::rate_limit)
-}
-
-fn agent(presence: &Presence, you: u64, rate_limit: Option<v1::RateLimit>) -> v1::Agent {
+fn agent(context: &Context, presence: &Presence, you: u64) -> v1::Agent {
     let agent = &presence.agent;
     let attachment = agent.attachment();
     let hello = attachment.as_ref().map(|attachment| &attachment.hello);
@@ -276,13 +271,15 @@ fn agent(presence: &Presence, you: u64, rate_limit: Option<v1::RateLimit>) -> v1
         name: root.name,
     };
     let roots = attachment.as_ref().map(|attachment| attachment.roots());
+    let project = agent.project();
+    let standing = context.policy.standing(agent, project.as_deref());
+    let rate_limit = context.policy.limits().of_agent(agent.id(), &standing);
     v1::Agent {
         id: agent.id(),
-        name: hello.map(|hello| hello.name.clone()).unwrap_or_default(),
+        name: agent.name(),
         version: hello.map(|hello| hello.version.clone()).unwrap_or_default(),
         pid: agent.pid(),
-        project: agent
-            .project()
+        project: project
             .map(|project| project.display().to_string())
             .unwrap_or_default(),
         capabilities: hello.map(|hello| capabilities(hello.answers)),
@@ -292,6 +289,13 @@ fn agent(presence: &Presence, you: u64, rate_limit: Option<v1::RateLimit>) -> v1
         calls,
         questions: agent.questions(),
         you: agent.id() == you,
-        rate_limit,
+        programs: agent.programs().names(),
+        level: match standing.is_operator() {
+            true => "operator".to_owned(),
+            false => standing.level.as_str().to_owned(),
+        },
+        rate_limit: rate_limit.map(convert::rate_limit),
+        rule: standing.rule.unwrap_or_default(),
+        holds: context.pool.held_by(agent.id()),
     }
 }

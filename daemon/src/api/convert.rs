@@ -11,7 +11,7 @@ use crate::{
         status::Status,
     },
 };
-use nexus_proto::v1;
+use nexus_proto::{reason::Failure, v1};
 use prost_types::Timestamp;
 use std::{sync::Arc, time::SystemTime};
 
@@ -19,7 +19,8 @@ use std::{sync::Arc, time::SystemTime};
 pub(super) fn server(server: &Server, caller: &Caller, policy: &Policy) -> v1::Server {
     let config = server.config();
     let limits = policy.limits().of_server(&config.name);
-    let members = server.members();
+    let mut members = server.members();
+    members.retain(|member| member.is_for(caller));
     let instances: Vec<_> = members.iter().map(|m| instance(server, m)).collect();
     // Nobody may have needed it yet.
     let nothing = Status::new();
@@ -32,6 +33,18 @@ pub(super) fn server(server: &Server, caller: &Caller, policy: &Policy) -> v1::S
     let last_failure = status.last_failure.as_ref();
     let last_failure = last_failure.map(|past| (&past.failure, Some(timestamp(past.at))));
     let last_failure = last_failure.or(lacks.map(|lacks| (lacks, None)));
+    let last_failure = last_failure.map(|(failure, at)| {
+        let failure = Failure::clone(failure);
+        (caller.may_know(failure), at)
+    });
+    // What is run, from where and why not is for the operator.
+    let is_operator = caller.standing.is_operator();
+    let inside = |text: String| if is_operator { text } else { String::new() };
+    let cause = lacks.map_or(&status.cause, |lacks| &lacks.message).clone();
+    let cause = match &last_failure {
+        Some((failure, _)) if !is_operator => failure.message.clone(),
+        _ => cause,
+    };
     let lists = server.lists_for(caller);
     let count = |kind| {
         let list = lists.of(kind).list.as_ref();
@@ -54,15 +67,19 @@ pub(super) fn server(server: &Server, caller: &Caller, policy: &Policy) -> v1::S
         }
         .into(),
         state_since: best.map(|_| timestamp(status.state_since)),
-        cause: lacks.map_or(&status.cause, |lacks| &lacks.message).clone(),
+        cause,
         wanted: status.wanted,
         transport: config.transport().to_owned(),
-        command: config.command.clone(),
-        url: config.http.as_ref().map(|http| http.url.to_string()),
+        command: inside(config.command.clone()),
+        url: config
+            .http
+            .as_ref()
+            .filter(|_| is_operator)
+            .map(|http| http.url.to_string()),
         source: config
             .source
             .as_ref()
-            .map(|path| path.display().to_string())
+            .map(|path| inside(path.display().to_string()))
             .unwrap_or_default(),
         pid: status.pid,
         generation: status.generation,
@@ -90,7 +107,7 @@ pub(super) fn server(server: &Server, caller: &Caller, policy: &Policy) -> v1::S
             stderr: failure.details.stderr.clone(),
             at,
             causes: failure.details.causes.clone(),
-            fixes: fixes(failure),
+            fixes: fixes(&failure),
         }),
         next_try: status.next_try.map(timestamp),
         warnings: warnings(server, &lists, &members),

@@ -1,7 +1,7 @@
 //! The service `Daemon`.
 
 use super::{
-    Context, broken,
+    Context, broken, caller,
     convert::{number, timestamp},
 };
 use crate::platform;
@@ -15,11 +15,18 @@ pub(super) struct Daemon(pub(super) Arc<Context>);
 impl daemon_server::Daemon for Daemon {
     async fn status(
         &self,
-        _request: Request<v1::DaemonStatusRequest>,
+        request: Request<v1::DaemonStatusRequest>,
     ) -> Result<Response<v1::DaemonStatusResponse>, Status> {
         let config = Arc::clone(&self.0.config.read());
+        let caller = caller::of(&self.0, &request);
         let servers = self.0.pool.servers();
-        let ready = servers.values().filter(|server| server.is_ready());
+        let servers: Vec<_> = servers.values().filter(|s| caller.oversees(s)).collect();
+        let ready = servers.iter().filter(|server| server.is_ready());
+        // What others do is for the operator to know.
+        let (in_flight, calls) = match caller.standing.is_operator() {
+            true => (number(self.0.router.in_flight()), self.0.router.calls()),
+            false => caller.agent.counts(),
+        };
         Ok(Response::new(v1::DaemonStatusResponse {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
@@ -34,8 +41,8 @@ impl daemon_server::Daemon for Daemon {
             servers: number(servers.len()),
             servers_ready: number(ready.count()),
             connections: number(self.0.connections()),
-            calls_in_flight: number(self.0.router.in_flight()),
-            calls: self.0.router.calls(),
+            calls_in_flight: in_flight,
+            calls,
             memory_bytes: platform::memory_bytes(),
             stopping: self.0.router.is_closed(),
             http: self.0.http.as_ref().map(|door| v1::HttpDoor {
@@ -47,8 +54,9 @@ impl daemon_server::Daemon for Daemon {
 
     async fn reload(
         &self,
-        _request: Request<v1::DaemonReloadRequest>,
+        request: Request<v1::DaemonReloadRequest>,
     ) -> Result<Response<v1::DaemonReloadResponse>, Status> {
+        caller::of(&self.0, &request).check_control()?;
         self.0.router.check_open()?;
         // Carried out to its end, also when whoever asked for it has gone.
         let context = Arc::clone(&self.0);
@@ -69,6 +77,7 @@ impl daemon_server::Daemon for Daemon {
         &self,
         request: Request<v1::DaemonShutdownRequest>,
     ) -> Result<Response<v1::DaemonShutdownResponse>, Status> {
+        caller::of(&self.0, &request).check_control()?;
         self.0.shutdown.ask();
         if request.into_inner().now {
             self.0.shutdown.ask();
@@ -78,8 +87,9 @@ impl daemon_server::Daemon for Daemon {
 
     async fn effective_config(
         &self,
-        _request: Request<v1::DaemonEffectiveConfigRequest>,
+        request: Request<v1::DaemonEffectiveConfigRequest>,
     ) -> Result<Response<v1::DaemonEffectiveConfigResponse>, Status> {
+        caller::of(&self.0, &request).check_control()?;
         let config = self.0.config.read().redacted();
         Ok(Response::new(v1::DaemonEffectiveConfigResponse {
             config: config.to_string().into(),

@@ -39,7 +39,8 @@ pub(super) async fn gather<T>(
     settle(servers, caller, kind).await;
     let mut all = Vec::new();
     let mut missing = Vec::new();
-    for server in servers {
+    // One of them may have become somebody's own meanwhile.
+    for server in servers.iter().filter(|server| caller.oversees(server)) {
         match list(server) {
             Some(known) => all.extend(known),
             None => missing.push(missing_server(server, caller)),
@@ -57,7 +58,10 @@ pub(super) async fn settle(servers: &[Arc<Server>], caller: &Caller, kind: Kind)
 fn missing_server(server: &Server, caller: &Caller) -> v1::MissingServer {
     let name = server.config().name.clone();
     let (reason, message) = match server.readiness_for(caller) {
-        Readiness::Refused(failure) => (failure.reason.as_str(), failure.message),
+        Readiness::Refused(failure) => {
+            let failure = caller.may_know(failure);
+            (failure.reason.as_str(), failure.message)
+        }
         _ => (
             Reason::ServerStarting.as_str(),
             "it is still starting".to_owned(),

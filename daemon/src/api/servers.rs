@@ -40,6 +40,7 @@ impl Servers {
         wait: bool,
     ) -> Result<(i32, Option<v1::Server>), Status> {
         let server = self.0.pool.get(server, caller)?;
+        caller.check_control()?;
         if command != Command::Stop {
             self.0.router.check_open()?;
         }
@@ -76,9 +77,8 @@ impl servers_server::Servers for Servers {
     ) -> Result<Response<v1::ServersListResponse>, Status> {
         let caller = caller::of(&self.0, &request);
         let servers = self.0.pool.servers();
-        let servers = servers
-            .values()
-            .map(|server| convert::server(server, &caller, &self.0.policy));
+        let servers = servers.values().filter(|server| caller.oversees(server));
+        let servers = servers.map(|server| convert::server(server, &caller, &self.0.policy));
         let mut servers: Vec<_> = servers.collect();
         weigh(&mut servers).await;
         Ok(Response::new(v1::ServersListResponse { servers }))
@@ -171,6 +171,7 @@ impl servers_server::Servers for Servers {
         let v1::ServersSetLogLevelRequest { server, level } = request.into_inner();
         let level = super::tools::level(&level)?;
         let server = self.0.pool.get(&server, &caller)?;
+        caller.check_control()?;
         let info = server.lists_for(&caller).info;
         if info.is_some_and(|info| !info.terms().offers.logging) {
             let name = server.config().name.clone();
@@ -213,6 +214,8 @@ impl servers_server::Servers for Servers {
             follow,
         } = request.into_inner();
         let server = self.0.pool.get(&server, &caller)?;
+        // One agent's words may be in them, and another's.
+        caller.check_control()?;
         let (lines, stream) = mpsc::channel(64);
         let tail = tail.map_or(usize::MAX, |n| n as usize);
         let (kept, news) = server.log().follow(tail);
@@ -272,7 +275,14 @@ async fn watch(
         let revision = *pulse.borrow_and_update();
         let servers = context.pool.servers();
         let is_meant = |name: &String| only.as_ref().is_none_or(|only| only == name);
+        let is_seen = |name: &String| {
+            let server = servers.get(name);
+            server.is_some_and(|server| caller.oversees(server))
+        };
         for (name, server) in servers.iter().filter(|(name, _)| is_meant(name)) {
+            if !is_seen(name) {
+                continue;
+            }
             let now = convert::server(server, &caller, &context.policy);
             let steady = steady(&now);
             if told.get(name) != Some(&steady) {
@@ -287,11 +297,7 @@ async fn watch(
                 }
             }
         }
-        let gone: Vec<String> = told
-            .keys()
-            .filter(|name| !servers.contains_key(*name))
-            .cloned()
-            .collect();
+        let gone: Vec<String> = told.keys().filter(|name| !is_seen(name)).cloned().collect();
         for server in gone.iter().filter_map(|name| told.remove(name)) {
             let change = v1::ServersWatchResponse {
                 server: Some(v1::Server {

@@ -140,7 +140,9 @@ impl Catalog {
             }
         }
         let wrong_server = readings(name).next().map(|(server, _)| server);
-        if let Some(failure) = wrong_server.and_then(|server| self.pool.is_elsewhere(server)) {
+        if let Some(failure) =
+            wrong_server.and_then(|server| self.pool.is_elsewhere(server, caller))
+        {
             return failure;
         }
         let failure = match wrong_server {

@@ -131,7 +131,8 @@ impl Audit {
             began: Instant::now(),
             server: None,
             own_name: None,
-            sent: None,
+            head: None,
+            slot: None,
         });
         Entry(open)
     }
@@ -162,7 +163,8 @@ struct Open<'a> {
     /// What its server calls it.
     own_name: Option<String>,
     /// The line so far, once it is about to be sent.
-    sent: Option<(String, Option<Slot>)>,
+    head: Option<String>,
+    slot: Option<Slot>,
 }
 
 impl Entry<'_> {
@@ -174,10 +176,27 @@ impl Entry<'_> {
         }
     }
 
+    /// Waits for a server, or for somebody's consent. If that takes time, it is noted like one that is sent.
+    pub async fn waits_for<T>(&mut self, other: impl Future<Output = T>) -> T {
+        let mut other = std::pin::pin!(other);
+        let mut is_first = true;
+        std::future::poll_fn(|context| {
+            let polled = other.as_mut().poll(context);
+            if polled.is_pending()
+                && std::mem::take(&mut is_first)
+                && let Some(open) = &mut self.0
+            {
+                open.note(line::LOST_WAITING);
+            }
+            polled
+        })
+        .await
+    }
+
     /// It is let through, and is about to be sent.
     pub fn sending(&mut self) {
         if let Some(open) = &mut self.0 {
-            open.sent = Some(open.write_down(line::LOST));
+            open.head = Some(open.note(line::LOST));
         }
     }
 
@@ -198,8 +217,8 @@ impl Drop for Entry<'_> {
 }
 
 impl Open<'_> {
-    /// The line so far; and the whole, with an end for the case that nobody comes back to it, in a slot.
-    fn write_down(&self, end: &str) -> (String, Option<Slot>) {
+    /// Returns the line so far; and notes the whole, with an end for the case that nobody comes back to it.
+    fn note(&mut self, end: &str) -> String {
         let project = self.request.project.map(Path::to_string_lossy);
         let name = self.request.agent.label();
         let arguments = self.request.arguments.as_ref().map(|arguments| {
@@ -229,27 +248,25 @@ impl Open<'_> {
             arguments,
         };
         let text = head.text();
-        let Some(slots) = &self.thread.slots else {
-            return (text, None);
-        };
-        let whole = match text.len() + end.len() <= recover::SLOT {
-            true => [&text, end].concat(),
-            false => [&head.short(), end].concat(),
-        };
-        let slot = slots.take(&whole);
-        (text, slot)
+        if let Some(slots) = &self.thread.slots {
+            let whole = match text.len() + end.len() <= recover::SLOT {
+                true => [&text, end].concat(),
+                false => [&head.short(), end].concat(),
+            };
+            slots.write(&mut self.slot, &whole);
+        }
+        text
     }
 
     /// What became of it, for the case that the writer does not come to it any more.
-    fn note(&self, head: &str, slot: Option<&Slot>, end: End) {
-        let (Some(slots), Some(slot)) = (&self.thread.slots, slot) else {
-            return;
-        };
+    fn note_end(&mut self, head: &str, end: End) {
         let mut line = String::with_capacity(recover::SLOT);
         line.push_str(head);
         line::add_end(&mut line, end);
-        if line.len() <= recover::SLOT {
-            slots.note(slot, &line);
+        if let Some(slots) = &self.thread.slots
+            && line.len() <= recover::SLOT
+        {
+            slots.write(&mut self.slot, &line);
         }
     }
 
@@ -260,7 +277,7 @@ impl Open<'_> {
             _ => None,
         };
         let mut end = End {
-            decision: line::decision(reason, self.sent.is_some()),
+            decision: line::decision(reason, self.head.is_some()),
             outcome: match outcome {
                 None => "cancelled",
                 Some(Ok(result)) if result.len() > INLINE => "",
@@ -273,18 +290,18 @@ impl Open<'_> {
                 _ => None,
             },
         };
-        let (mut head, slot) = match self.sent.take() {
-            Some((head, slot)) => {
+        let mut head = match self.head.take() {
+            Some(head) => {
                 if !end.outcome.is_empty() {
-                    self.note(&head, slot.as_ref(), end);
+                    self.note_end(&head, end);
                 }
-                (head, slot)
+                head
             }
             // Nobody was to do it: what became of it is known, and is not to be forgotten either.
             None => {
                 let mut known = String::new();
                 line::add_end(&mut known, end);
-                self.write_down(&known)
+                self.note(&known)
             }
         };
         let mut to_judge = match outcome {
@@ -317,7 +334,7 @@ impl Open<'_> {
             to_show,
             to_judge,
             end,
-            slot,
+            slot: self.slot.take(),
             weight,
         });
         match self.thread.lines.try_send(Message::Line(line)) {

@@ -4,8 +4,10 @@ use super::{Server, Sight};
 use crate::{
     agent::{Agent, Answers},
     config::Sharing,
-    policy::Standing,
+    policy::{Standing, for_agent},
 };
+use nexus_config::policy::Level;
+use nexus_proto::reason::{Failure, Reason};
 use std::{fmt, path::PathBuf, sync::Arc};
 
 /// What somebody shows to be let in. It is never printed.
@@ -68,6 +70,33 @@ impl Caller {
     }
 }
 
+impl Caller {
+    /// Whether it may look at this server: what it sees, and all for the operator.
+    pub fn oversees(&self, server: &Server) -> bool {
+        self.standing.is_operator() || self.sees(server)
+    }
+
+    /// A failure as it may be told to it.
+    pub fn may_know(&self, failure: Failure) -> Failure {
+        match self.standing.is_operator() {
+            true => failure,
+            false => for_agent(failure),
+        }
+    }
+
+    /// An error unless it may steer what others use too: the operator may, and whoever is never asked.
+    pub fn check_control(&self) -> Result<(), Failure> {
+        if self.standing.level == Level::Yolo {
+            return Ok(());
+        }
+        let message = "only the operator may do this: `nexusctl`, run by a person";
+        Err(Failure::new(Reason::NotOperator, message).with(|details| {
+            let hint = "ask the user to do it";
+            details.hint = Some(hint.to_owned());
+        }))
+    }
+}
+
 /// Which process of a server: those who have the same key share it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
@@ -103,6 +132,18 @@ pub enum Whose {
     Project(PathBuf),
     /// That of everybody with one credential.
     Credential(Credential),
+}
+
+impl Whose {
+    /// Whether it is this caller's too.
+    pub(super) fn has(&self, caller: &Caller) -> bool {
+        match self {
+            Self::Everybody => true,
+            Self::Agent(id) => *id == caller.agent.id(),
+            Self::Project(folder) => Some(folder) == caller.project.as_ref(),
+            Self::Credential(shown) => Some(shown) == caller.credential.as_ref(),
+        }
+    }
 }
 
 impl Key {

@@ -2,7 +2,7 @@
 
 use super::{
     gate::{Gate, Pass},
-    key::Key,
+    key::{Caller, Key},
     server::Server,
 };
 use crate::{
@@ -46,6 +46,11 @@ impl Member {
     /// What is known of its process now. Not to be held across an await, nor looked at twice at once.
     pub fn current(&self) -> watch::Ref<'_, Status> {
         self.instance.current()
+    }
+
+    /// Whether a caller may know of it: it is the operator, or it may share it.
+    pub fn is_for(&self, caller: &Caller) -> bool {
+        caller.standing.is_operator() || self.key.whose.has(caller)
     }
 
     /// Calls that are under way, and those that wait for their turn.

@@ -4,6 +4,7 @@ use super::{
     group::Group,
     key::{Asks, Caller, Key, Whose},
     member::{Admission, Member},
+    no_such_server,
     shelf::Shelf,
     timings::Timings,
 };
@@ -61,6 +62,8 @@ pub struct Server {
     pub(super) asks_roots: Arc<AtomicBool>,
     /// How much it is to log for its clients, if anybody has said so.
     pub(super) level: Arc<Mutex<Option<LogLevel>>>,
+    /// The agent whose it is, if it is for one at a time; 0 while it is nobody's.
+    holder: AtomicU64,
     removed: AtomicBool,
     config: RwLock<Arc<ServerConfig>>,
     groups: RwLock<HashMap<Key, Arc<Group>>>,
@@ -81,6 +84,7 @@ impl Server {
             asks: Arc::default(),
             asks_roots: Arc::default(),
             level: Arc::default(),
+            holder: AtomicU64::new(0),
             removed: AtomicBool::new(false),
             config: RwLock::new(Arc::new(config)),
             groups: RwLock::default(),
@@ -103,7 +107,43 @@ impl Server {
 
     /// Whether this caller sees it.
     pub fn is_for(&self, caller: &Caller) -> bool {
-        self.config.read().scope.has(caller.project.as_deref())
+        let holder = self.holder.load(Ordering::Relaxed);
+        let is_free = holder == 0 || holder == caller.agent.id() || caller.standing.is_operator();
+        is_free && self.config.read().scope.has(caller.project.as_deref())
+    }
+
+    /// Whose it is now, if it is for one agent at a time.
+    pub fn holder(&self) -> Option<u64> {
+        Some(self.holder.load(Ordering::Relaxed)).filter(|id| *id != 0)
+    }
+
+    /// Whoever starts a server that is for one at a time has it for as long as they are here. For others it is not
+    /// there.
+    fn claim(&self, caller: &Caller) -> Result<(), Failure> {
+        if !self.config.read().exclusive || caller.standing.is_operator() {
+            return Ok(());
+        }
+        let id = caller.agent.id();
+        let claimed = self
+            .holder
+            .compare_exchange(0, id, Ordering::Relaxed, Ordering::Relaxed);
+        match claimed {
+            Ok(_) => {
+                let (server, gone) = (Weak::clone(&self.me), caller.agent.gone());
+                tokio::spawn(async move {
+                    gone.await;
+                    if let Some(server) = server.upgrade() {
+                        server.holder.store(0, Ordering::Relaxed);
+                        server.beat();
+                    }
+                });
+                self.beat();
+                Ok(())
+            }
+            Err(holder) if holder == id => Ok(()),
+            // It was still there when it was looked for.
+            Err(_) => Err(no_such_server(&self.config().name, [].iter())),
+        }
     }
 
     /// What it wrote to its standard error.
@@ -203,6 +243,7 @@ impl Server {
 
     /// Asks for its lists again. What was lost with its process is asked for once more.
     pub async fn refresh(&self, caller: &Caller) -> Result<(), Failure> {
+        self.claim(caller)?;
         let group = self.group_for_lists(caller)?;
         let _turn = group.refreshing.lock().await;
         self.refresh_group(&group).await
@@ -233,6 +274,7 @@ impl Server {
         if lists.borrow().of(kind).list.is_some() {
             return Ok(());
         }
+        self.claim(caller)?;
         let member = group.pick();
         let connection = member.ready(self).await?;
         // A process that is being replaced is still offered for a moment, and will tell nothing.
@@ -265,6 +307,7 @@ impl Server {
 
     /// Tells when a resource changes, from whichever process serves this caller.
     pub fn subscribe(&self, caller: &Caller, uri: &str) -> Result<Listener, Failure> {
+        self.claim(caller)?;
         let group = self.group_for(caller)?;
         let subscription = group.subscriptions.subscribe(uri)?;
         let server = Weak::clone(&self.me);
@@ -294,11 +337,13 @@ impl Server {
 
     /// A connection for this caller, whatever it takes.
     pub async fn connect(&self, caller: &Caller) -> Result<Arc<Connection>, Failure> {
+        self.claim(caller)?;
         self.group_for(caller)?.pick().ready(self).await
     }
 
     /// Lets a call through to a process that the caller may use, when it is its turn.
     pub async fn admit(&self, caller: &Caller) -> Result<Admission, Failure> {
+        self.claim(caller)?;
         let group = self.group_for(caller)?;
         let member = group.pick();
         // Whoever is asked something may need the server to answer it.

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     catalog::{Item as _, Prompt, Tool},
     mcp::{MAX_MESSAGE, connection::CallEvent, lists::Kind, outgoing::Param},
-    policy::audit::Entry,
+    policy::{Action, audit::Entry},
     pool::key::Caller,
 };
 use bytes::Bytes;
@@ -124,11 +124,19 @@ impl Router {
         let _call = call.caller.agent.begin_call();
         check_size(&call.arguments)?;
         before_deadline(call.name, call.deadline, &mut false, async |sent| {
-            let found = self.find::<Tool>(call.name, call.caller).await?;
+            let found = self.find::<Tool>(call.name, call.caller);
+            let found = entry.waits_for(found).await?;
             let tool = &found.item;
             entry.found(found.server.config(), &tool.tool);
             tool.check(&call.arguments)?;
+            let action = Action {
+                method: "tools/call",
+                target: &tool.tool,
+                arguments: &call.arguments,
+            };
             self.check_rate(call.caller, &found.server, Some(&tool.tool))?;
+            let permit = self.permit(call.caller, &found.server, action);
+            entry.waits_for(permit).await?;
             self.calls.fetch_add(1, Ordering::Relaxed);
             found.server.count_call();
             entry.sending();
@@ -154,6 +162,7 @@ impl Router {
             job.run(sent).await
         })
         .await
+        .map_err(|failure| call.caller.may_know(failure))
     }
 
     /// The same, and tells what happens meanwhile, in order and before the outcome.
@@ -195,12 +204,19 @@ impl Router {
         let _call = read.caller.agent.begin_call();
         before_deadline(read.uri, read.deadline, &mut false, async |sent| {
             let (kind, caller) = (Kind::Resources, read.caller);
-            let server = self
-                .find_server(kind, read.server, read.uri, caller)
-                .await?;
+            let server = self.find_server(kind, read.server, read.uri, caller);
+            let server = entry.waits_for(server).await?;
             let name = server.config().name.clone();
+            let action = Action {
+                method: "resources/read",
+                target: read.uri,
+                arguments: b"",
+            };
             entry.found(server.config(), read.uri);
             self.check_rate(caller, &server, None)?;
+            entry
+                .waits_for(self.permit(caller, &server, action))
+                .await?;
             entry.sending();
             let job = Job {
                 caller,
@@ -220,6 +236,7 @@ impl Router {
             Ok((result, name))
         })
         .await
+        .map_err(|failure| read.caller.may_know(failure))
     }
 
     /// Fills in a prompt.
@@ -241,9 +258,17 @@ impl Router {
         check_size(&get.arguments)?;
         check_object(&get.arguments)?;
         before_deadline(get.name, get.deadline, &mut false, async |sent| {
-            let found = self.find::<Prompt>(get.name, get.caller).await?;
+            let found = self.find::<Prompt>(get.name, get.caller);
+            let found = entry.waits_for(found).await?;
+            let action = Action {
+                method: "prompts/get",
+                target: &found.item.prompt,
+                arguments: &get.arguments,
+            };
             entry.found(found.server.config(), &found.item.prompt);
             self.check_rate(get.caller, &found.server, None)?;
+            let permit = self.permit(get.caller, &found.server, action);
+            entry.waits_for(permit).await?;
             entry.sending();
             let job = Job {
                 caller: get.caller,
@@ -265,6 +290,7 @@ impl Router {
             job.run(sent).await
         })
         .await
+        .map_err(|failure| get.caller.may_know(failure))
     }
 
     /// Suggests what an argument might be.
@@ -290,6 +316,7 @@ impl Router {
                         (server, template.to_owned(), reference)
                     }
                 };
+                self.permit(caller, &server, Action::CONNECT).await?;
                 let reference = reference.to_string();
                 let argument = json!({"name": complete.argument, "value": complete.value});
                 let argument = argument.to_string();
@@ -319,6 +346,7 @@ impl Router {
             },
         )
         .await
+        .map_err(|failure| caller.may_know(failure))
     }
 }
 

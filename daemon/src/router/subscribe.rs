@@ -3,6 +3,7 @@
 use super::Router;
 use crate::{
     mcp::lists::Kind,
+    policy::Action,
     pool::{Keeper, Listener, key::Caller},
 };
 use nexus_proto::reason::Failure;
@@ -25,7 +26,9 @@ impl Router {
         let server = self
             .find_server(Kind::Resources, server, uri, caller)
             .await?;
-        server.subscribe(caller, uri)
+        self.permit(caller, &server, Action::CONNECT).await?;
+        let subscribed = server.subscribe(caller, uri);
+        subscribed.map_err(|failure| caller.may_know(failure))
     }
 }
 

@@ -63,7 +63,10 @@ const PURE: &[&str] = &[
     "policy/audit/recover.rs",
     "policy/audit/redact.rs",
     "policy/rate.rs",
+    "policy/consent.rs",
+    "policy/errors.rs",
     "policy/standing.rs",
+    "policy/wording.rs",
     "nearest.rs",
 ];
 
@@ -213,6 +216,7 @@ const CALENDARS: &[&str] = &[
     "api.rs",
     "api/convert.rs",
     "policy/audit.rs",
+    "policy/approvals.rs",
     "process/windows/keeper.rs",
     "supervisor/actor.rs",
     "supervisor/log.rs",

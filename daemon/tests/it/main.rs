@@ -23,6 +23,7 @@ mod mcp_client;
 mod offers;
 mod orphans;
 mod over_http;
+mod policy;
 mod pool;
 mod processes;
 mod profiles;

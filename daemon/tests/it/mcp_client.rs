@@ -41,6 +41,10 @@ pub(crate) struct Mcp {
     from: mpsc::UnboundedReceiver<Value>,
     pub(crate) is_modern: bool,
     name: &'static str,
+    /// What it can be asked: JSON text.
+    abilities: &'static str,
+    /// What it says when it is asked whether something may be done, and how often it was.
+    pub(crate) consents: (&'static str, usize),
     last: u64,
     news: VecDeque<Value>,
 }
@@ -97,6 +101,11 @@ impl Mcp {
             from,
             is_modern: era == "modern",
             name,
+            abilities: match hello["mute"] == true {
+                true => "{}",
+                false => ABILITIES,
+            },
+            consents: ("", 0),
             last: 0,
             news: VecDeque::new(),
         };
@@ -106,7 +115,7 @@ impl Mcp {
         if !client.is_modern {
             let params = json!({
                 "protocolVersion": "2025-11-25",
-                "capabilities": serde_json::from_str::<Value>(ABILITIES).unwrap(),
+                "capabilities": serde_json::from_str::<Value>(client.abilities).unwrap(),
                 "clientInfo": {"name": name, "version": "1"},
             });
             let welcome = client.request("initialize", params).await.unwrap();
@@ -236,7 +245,8 @@ impl Mcp {
             let meta = &mut params["_meta"];
             meta["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
             meta["io.modelcontextprotocol/clientCapabilities"] =
-                serde_json::from_str(ABILITIES).unwrap();
+                serde_json::from_str(self.abilities).unwrap();
+            meta["io.modelcontextprotocol/clientInfo"] = json!({"name": self.name, "version": "1"});
         }
         let id = self.last;
         self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
@@ -249,9 +259,18 @@ impl Mcp {
         message.expect("a message").expect("the connection lasts")
     }
 
-    fn answer_to(&self, method: &str, params: &Value) -> Value {
+    fn answer_to(&mut self, method: &str, params: &Value) -> Value {
         let name = self.name;
         match method {
+            "elicitation/create"
+                if params["requestedSchema"]["properties"]["answer"]["enum"].is_array() =>
+            {
+                self.consents.1 += 1;
+                match self.consents.0 {
+                    word @ ("decline" | "cancel") => json!({ "action": word }),
+                    word => json!({"action": "accept", "content": {"answer": word}}),
+                }
+            }
             "sampling/createMessage" => {
                 let asked = params["messages"][0]["content"]["text"].as_str().unwrap();
                 let text = format!("{name} was asked {asked}");

@@ -128,6 +128,8 @@ async fn so_it_is_for_mcp_clients() {
         for (project, sees) in [(json!(a), true), (Value::Null, false)] {
             let hello = json!({"project": project});
             let mut client = Mcp::connect(&daemon, era, "c", hello).await;
+            // What came with a project is asked about.
+            client.consents.0 = "allow";
             let listed = client.request("tools/list", json!({})).await.unwrap();
             let text = listed.to_string();
             assert_eq!(text.contains("only-a__"), sees, "{era}: {text}");
@@ -135,6 +137,7 @@ async fn so_it_is_for_mcp_clients() {
             let params = json!({"name": "only-a__get_time", "arguments": {}});
             let called = client.request("tools/call", params).await;
             assert_eq!(called.is_ok(), sees, "{era}: {called:?}");
+            assert_eq!(client.consents.1, usize::from(sees));
         }
     }
 }

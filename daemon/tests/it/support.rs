@@ -111,7 +111,7 @@ impl Home {
     /// `nexusd`, started by a shell that does something first.
     pub(crate) fn after(&self, first: &str) -> Command {
         let mut command = self.command("sh");
-        let script = format!("{first} && exec \"$0\" --no-watch");
+        let script = format!("{first} && exec \"$0\" --no-watch --operator 'it-*'");
         command.args(["-c", &script, NEXUSD]);
         command
     }

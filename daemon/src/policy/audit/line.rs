@@ -141,6 +141,9 @@ pub(super) fn add_end(to: &mut String, end: End) {
 /// Ends the line of a call of which nobody knows what became of it.
 pub(super) const LOST: &str = ",\"decision\":\"allowed\",\"outcome\":\"lost\"}\n";
 
+/// The same of one that was not even let through yet.
+pub(super) const LOST_WAITING: &str = ",\"decision\":\"none\",\"outcome\":\"lost\"}\n";
+
 /// A line that says that others are missing.
 pub(super) fn missing(id: Id, at: Duration, count: u64) -> String {
     let mut to = format!("{{\"id\":\"{id}\",\"at\":\"");

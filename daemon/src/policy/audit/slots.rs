@@ -64,8 +64,7 @@ impl Slots {
         Ok((slots, content))
     }
 
-    /// Takes a slot for this line, which has to fit.
-    pub(super) fn take(&self, line: &str) -> Option<Slot> {
+    fn take(&self, line: &str) -> Option<Slot> {
         let slot = {
             let mut free = self.free.lock();
             match free.again.pop() {
@@ -77,14 +76,17 @@ impl Slots {
                 None => return None,
             }
         };
-        // A file that cannot be written is no reason for a call to fail.
         let _ = write_at(&self.file, line.as_bytes(), place(slot));
         Some(Slot(slot))
     }
 
-    /// It is over, and this is its line, which has to fit: whoever finds it need not guess.
-    pub(super) fn note(&self, slot: &Slot, line: &str) {
-        let _ = write_at(&self.file, line.as_bytes(), place(slot.0));
+    /// Writes this line, which has to fit, into its slot; into a new one if it has none.
+    pub(super) fn write(&self, slot: &mut Option<Slot>, line: &str) {
+        match slot {
+            // A file that cannot be written is no reason for a call to fail.
+            Some(slot) => drop(write_at(&self.file, line.as_bytes(), place(slot.0))),
+            None => *slot = self.take(line),
+        }
     }
 
     /// It is over, and its line is written.

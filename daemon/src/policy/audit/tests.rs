@@ -106,14 +106,14 @@ fn a_call_that_was_never_over_is_lost_and_one_that_was_is_not_told_twice() {
     let mut over = place.begin(&audit, &none);
     over.sending();
     let open = over.0.as_mut().unwrap();
-    let (head, slot) = open.sent.take().unwrap();
+    let head = open.head.take().unwrap();
     let end = End {
         decision: "allowed",
         outcome: "ok",
         duration: Duration::ZERO,
         result: Some(2),
     };
-    open.note(&head, slot.as_ref(), end);
+    open.note_end(&head, end);
     std::mem::forget(over);
     place
         .begin(&audit, &none)
