@@ -7,16 +7,14 @@ mod errors;
 pub mod hygiene;
 pub mod output;
 pub mod pins;
-mod standing;
 mod wording;
 
 pub use approvals::{Approvals, Change, Question};
 pub use asking::{Action, Applicant};
 pub use errors::for_agent;
-pub use standing::{Role, Standing};
 
 use crate::{
-    agent::Agent,
+    agent::{Agent, Standing, is_operator},
     config::{Config, ServerRules},
 };
 use nexus_config::policy::{self as written, Subject};
@@ -45,6 +43,8 @@ pub struct Rules {
     pub policy: written::Policy,
     /// What `~` stands for.
     home: Option<PathBuf>,
+    /// Which of those that have been read.
+    edition: u64,
 }
 
 impl Policy {
@@ -64,9 +64,11 @@ impl Policy {
     pub fn apply(&self, config: &Config) {
         let mut policy = config.settings.policy.clone();
         policy.operators.extend(self.operators.iter().cloned());
-        *self.rules.write() = Arc::new(Rules {
+        let mut rules = self.rules.write();
+        *rules = Arc::new(Rules {
             policy,
             home: config.home.clone(),
+            edition: rules.edition + 1,
         });
     }
 
@@ -114,21 +116,23 @@ impl Policy {
     }
 
     /// Who somebody is to us, who works in this folder.
-    pub fn standing(&self, agent: &Agent, project: Option<&Path>) -> Standing {
+    pub fn standing(&self, agent: &Agent, project: Option<&Path>) -> Arc<Standing> {
         let rules = self.rules();
-        let programs = agent.programs();
-        let is_operator = !agent.is_agent()
-            && standing::is_operator(&rules.policy, &programs.own, &programs.starters);
-        if is_operator {
-            return Standing::OPERATOR;
-        }
-        let (name, programs) = (agent.name(), programs.all());
-        let subject = Subject {
-            name: &name,
-            programs: &programs,
-            project,
-            home: rules.home.as_deref(),
-        };
-        Standing::of(&rules.policy, subject)
+        agent.standing(rules.edition, project, || find(&rules, agent, project))
     }
+}
+
+fn find(rules: &Rules, agent: &Agent, project: Option<&Path>) -> Standing {
+    let programs = agent.programs();
+    if !agent.is_agent() && is_operator(&rules.policy, &programs.own, &programs.starters) {
+        return Standing::OPERATOR;
+    }
+    let (name, programs) = (agent.name(), programs.all());
+    let subject = Subject {
+        name: &name,
+        programs: &programs,
+        project,
+        home: rules.home.as_deref(),
+    };
+    Standing::of(&rules.policy, subject)
 }

@@ -2,6 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 #[cfg(unix)]
+mod approvals;
+#[cfg(unix)]
 mod approve;
 #[cfg(unix)]
 mod ask;

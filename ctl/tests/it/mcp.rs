@@ -1,6 +1,6 @@
 //! `nexusctl mcp`: what an agent starts.
 
-use crate::support::{Daemon, Run};
+use crate::support::{Daemon, Run, at_home};
 use serde_json::{Value, json};
 use std::{
     io::{BufRead as _, BufReader, Lines, Write as _},
@@ -8,24 +8,17 @@ use std::{
 };
 
 /// A bridge, and the agent that has started it.
-struct Bridge {
+pub(crate) struct Bridge {
     child: Child,
     input: Option<ChildStdin>,
     output: Option<Lines<BufReader<ChildStdout>>>,
 }
 
 impl Bridge {
-    fn start(daemon: &Daemon) -> Self {
+    pub(crate) fn start(daemon: &Daemon) -> Self {
         let mut command = daemon.ctl(&["mcp"]);
         // A daemon that it starts has the same home.
-        for name in [
-            "HOME",
-            "XDG_RUNTIME_DIR",
-            "XDG_CONFIG_HOME",
-            "XDG_STATE_HOME",
-        ] {
-            command.env(name, daemon.home());
-        }
+        at_home(&mut command, daemon.home());
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -51,13 +44,13 @@ impl Bridge {
         writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
     }
 
-    fn call(&mut self, id: u64, tool: &str, arguments: Value) {
+    pub(crate) fn call(&mut self, id: u64, tool: &str, arguments: Value) {
         let params = json!({"name": tool, "arguments": arguments});
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
     }
 
     /// The answer to a request, and how many changes were told before it.
-    fn answer(&mut self, id: u64) -> Value {
+    pub(crate) fn answer(&mut self, id: u64) -> Value {
         loop {
             let line = self.output.as_mut().unwrap().next().unwrap().unwrap();
             let message: Value = serde_json::from_str(&line).unwrap();

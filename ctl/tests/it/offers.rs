@@ -186,9 +186,9 @@ fn agents_are_listed_with_what_they_can_be_asked() {
     let fake = Fake::start();
     assert_eq!(
         fake.run(&["agents"]).ok(),
-        "ID  NAME             PID  PROJECT     SINCE  IN-FLIGHT  CALLS  CAN\n \
-         3  claude-code 2.1   42  /home/me/x     0s          2     17  sampling with tools, elicitation, roots\n \
-         4  - (you)            -  -               -          0      0  -\n"
+        "ID  NAME             LEVEL    PID  PROJECT     SINCE  IN-FLIGHT  CALLS  CAN                                      HOLDS\n \
+         3  claude-code 2.1  trusted   42  /home/me/x     0s          2     17  sampling with tools, elicitation, roots  diary\n \
+         4  - (you)          -          -  -               -          0      0  -                                        -\n"
     );
     let agents = fake.run(&["agents", "--json"]).json();
     assert_eq!(agents[0]["capabilities"]["sampling_tools"], true);

@@ -8,7 +8,7 @@ use std::{
 };
 
 #[cfg(unix)]
-pub(crate) use daemon::Daemon;
+pub(crate) use daemon::{Daemon, at_home};
 #[cfg(unix)]
 pub(crate) use fake::Fake;
 #[cfg(unix)]

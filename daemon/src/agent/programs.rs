@@ -70,12 +70,39 @@ fn names(exe: &str, process: Option<&str>, words: &[String]) -> Vec<String> {
     names
 }
 
-#[cfg(target_os = "linux")]
+/// A process as the system knows it: its names, and who started it.
+#[cfg(any(target_os = "linux", windows))]
+struct Entry {
+    names: Vec<String>,
+    parent: u32,
+}
+
+/// Up to, and without, whoever started us too: whoever starts the daemon is its operator.
+#[cfg(any(target_os = "linux", windows))]
 fn generations(pid: u32) -> Vec<Vec<String>> {
+    let look = lookup();
+    let line = |pid: u32| {
+        let (look, mut next) = (&look, pid);
+        std::iter::from_fn(move || {
+            let pid = next;
+            let entry = (pid > 1).then(|| look(pid)).flatten()?;
+            next = entry.parent;
+            Some((pid, entry))
+        })
+        .take(GENERATIONS)
+    };
+    let ours: Vec<u32> = line(std::process::id()).map(|(pid, _)| pid).collect();
+    let theirs = line(pid).enumerate();
+    theirs
+        .take_while(|(generation, (pid, _))| *generation == 0 || !ours.contains(pid))
+        .map(|(_, (_, entry))| entry.names)
+        .collect()
+}
+
+#[cfg(target_os = "linux")]
+fn lookup() -> impl Fn(u32) -> Option<Entry> {
     use std::fs;
-    let mut generations = Vec::new();
-    let mut pid = pid;
-    while pid > 1 && generations.len() < GENERATIONS {
+    |pid| {
         let at = format!("/proc/{pid}");
         let exe = fs::read_link(format!("{at}/exe")).unwrap_or_default();
         let exe = exe.to_string_lossy();
@@ -84,33 +111,26 @@ fn generations(pid: u32) -> Vec<Vec<String>> {
         let words = fs::read(format!("{at}/cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words);
         let words: Vec<String> = words.split('\0').take(8).map(str::to_owned).collect();
-        let Ok(stat) = fs::read_to_string(format!("{at}/stat")) else {
-            break;
-        };
-        let process = stat
-            .split_once('(')
-            .and_then(|(_, rest)| rest.rsplit_once(')'));
-        generations.push(names(exe, process.map(|(name, _)| name), &words));
-        let parent =
-            process.and_then(|(_, rest)| rest.split_ascii_whitespace().nth(1)?.parse().ok());
-        pid = parent.unwrap_or(0);
+        let stat = fs::read_to_string(format!("{at}/stat")).ok()?;
+        // The name before it may hold anything.
+        let (process, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
+        Some(Entry {
+            names: names(exe, Some(process), &words),
+            parent: rest.split_ascii_whitespace().nth(1)?.parse().ok()?,
+        })
     }
-    generations
 }
 
 #[cfg(windows)]
-fn generations(pid: u32) -> Vec<Vec<String>> {
+fn lookup() -> impl Fn(u32) -> Option<Entry> {
     let table = crate::process::processes();
-    let mut generations = Vec::new();
-    let mut pid = pid;
-    while let Some((_, parent, name)) = table.iter().find(|(own, ..)| *own == pid) {
-        if generations.len() == GENERATIONS {
-            break;
-        }
-        generations.push(names(name, None, &[]));
-        pid = *parent;
+    move |pid| {
+        let (_, parent, name) = table.iter().find(|(own, ..)| *own == pid)?;
+        Some(Entry {
+            names: names(name, None, &[]),
+            parent: *parent,
+        })
     }
-    generations
 }
 
 /// Nothing is known of them.
@@ -170,9 +190,24 @@ mod tests {
         let ours = Programs::of(std::process::id());
         let exe = std::env::current_exe().unwrap();
         assert_eq!(ours.own[0], exe.to_string_lossy());
-        let parent = std::os::unix::process::parent_id();
-        if parent > 1 {
-            assert_eq!(ours.starters[0], Programs::of(parent).own);
+        // Whoever started us has started the daemon that we would be.
+        assert_eq!(ours.starters, [[""; 0]; 0]);
+        let mut shell = std::process::Command::new("sh")
+            .args(["-c", "sleep 60 & echo $!; wait"])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut told = String::new();
+        let out = shell.stdout.take().unwrap();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut told).unwrap();
+        let pid: u32 = told.trim().parse().unwrap();
+        let theirs = Programs::of(pid);
+        assert!(theirs.starters.len() == 1, "{theirs:?}");
+        assert!(theirs.starters[0].contains(&"sh".to_owned()), "{theirs:?}");
+        for pid in [pid, shell.id()] {
+            let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
         }
+        shell.wait().unwrap();
     }
 }

@@ -293,7 +293,7 @@ fn agent(context: &Context, presence: &Presence, you: u64) -> v1::Agent {
             true => "operator".to_owned(),
             false => standing.level.as_str().to_owned(),
         },
-        rule: standing.rule.unwrap_or_default(),
+        rule: standing.rule.clone().unwrap_or_default(),
         holds: context.pool.held_by(agent.id()),
     }
 }

@@ -47,6 +47,7 @@ const PURE: &[&str] = &[
     "mcp/revision.rs",
     "mcp/rounds.rs",
     "agent/answers.rs",
+    "agent/standing.rs",
     "transport/lines.rs",
     "transport/http/breaker.rs",
     "transport/http/events.rs",
@@ -67,7 +68,6 @@ const PURE: &[&str] = &[
     "policy/pins/record.rs",
     "policy/consent.rs",
     "policy/errors.rs",
-    "policy/standing.rs",
     "policy/wording.rs",
     "nearest.rs",
 ];

@@ -17,7 +17,12 @@ pub(super) async fn run(context: &Context) -> Result<(), Error> {
     context.output.note("waiting for questions; Ctrl-C ends it");
     loop {
         let Some(approval) = waiting.front() else {
-            if !take(&mut events, &mut waiting, context).await? {
+            let more = tokio::select! {
+                more = take(&mut events, &mut waiting, context) => more?,
+                // What is typed before there is a question is no answer.
+                line = typed.next_line() => line?.is_some(),
+            };
+            if !more {
                 return Ok(());
             }
             continue;

@@ -32,14 +32,7 @@ impl Daemon {
     fn start(config: Option<String>) -> Self {
         let home = tempfile::tempdir().unwrap();
         let mut command = Command::new(neighbour("nexusd"));
-        for name in [
-            "HOME",
-            "XDG_RUNTIME_DIR",
-            "XDG_CONFIG_HOME",
-            "XDG_STATE_HOME",
-        ] {
-            command.env(name, home.path());
-        }
+        at_home(&mut command, home.path());
         for name in ["NEXUS_SOCKET", "NEXUS_CONFIG", "NEXUS_LOG"] {
             command.env_remove(name);
         }
@@ -124,5 +117,17 @@ impl Drop for Daemon {
         let _ = self.run(&["-q", "--timeout", "10s", "shutdown", "--now"]);
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Gives a program this home.
+pub(crate) fn at_home(command: &mut Command, home: &Path) {
+    for name in [
+        "HOME",
+        "XDG_RUNTIME_DIR",
+        "XDG_CONFIG_HOME",
+        "XDG_STATE_HOME",
+    ] {
+        command.env(name, home);
     }
 }

@@ -490,6 +490,8 @@ impl agents_server::Agents for Served {
             Agent {
                 id: 3,
                 name: "claude-code".into(),
+                level: "trusted".into(),
+                holds: vec!["diary".into()],
                 version: "2.1".into(),
                 pid: Some(42),
                 project: "/home/me/x".into(),
