@@ -124,10 +124,11 @@ pub use model::{
     Agent, AgentCapabilities, Answer, Approval, ApprovalAction, ApprovalEvent, CallEvent,
     CommandOutcome, Commanded, Completion, Content, DaemonStatus, ElicitationComplete, HttpDoor,
     Instance, ListChange, ListKind, LogLevel, LogLine, LogMessage, LogOptions, Message,
-    MissingServer, Progress, Prompt, PromptArgument, PromptList, PromptResult, ReadResult,
-    ReloadReport, Resource, ResourceContents, ResourceData, ResourceEvent, ResourceList,
-    ResourceTemplate, Role, Root, Server, ServerEvent, ServerFailure, ServerInfo, ServerState,
-    TemplateList, Tool, ToolChange, ToolList, ToolMatch, ToolResult, UnknownLogLevel, Wait,
+    MissingServer, Progress, Prompt, PromptArgument, PromptList, PromptResult, RateLimit,
+    ReadResult, ReloadReport, Resource, ResourceContents, ResourceData, ResourceEvent,
+    ResourceList, ResourceTemplate, Role, Root, Server, ServerEvent, ServerFailure, ServerInfo,
+    ServerState, TemplateList, Tool, ToolChange, ToolList, ToolMatch, ToolResult, UnknownLogLevel,
+    Wait,
 };
 pub use nexus_proto::{
     endpoint::{EndpointError, Stream as RawStream},

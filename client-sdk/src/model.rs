@@ -27,7 +27,7 @@ pub use resource::{
     ResourceTemplate, TemplateList,
 };
 pub use server::{
-    CommandOutcome, Commanded, Instance, Server, ServerEvent, ServerFailure, ServerInfo,
+    CommandOutcome, Commanded, Instance, RateLimit, Server, ServerEvent, ServerFailure, ServerInfo,
     ServerState, Wait,
 };
 pub use tool::{MissingServer, Tool, ToolList, ToolMatch};

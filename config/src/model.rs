@@ -336,7 +336,7 @@ impl ToolFilter {
 }
 
 /// Whether a name fits a pattern in which `*` stands for anything.
-pub(crate) fn matches(pattern: &str, name: &str) -> bool {
+pub fn matches(pattern: &str, name: &str) -> bool {
     // Gemini writes `tool(arguments)`; only the tool counts here.
     let pattern = pattern.split('(').next().unwrap_or_default();
     let mut parts = pattern.split('*');

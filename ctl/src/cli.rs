@@ -2,12 +2,14 @@
 
 pub(crate) mod approvals;
 pub(crate) mod approve;
+mod audit;
 mod call;
 pub(crate) mod config;
 pub(crate) mod offers;
 pub(crate) mod service;
 
 use crate::output::time::parse_duration;
+pub(crate) use audit::Audit;
 pub(crate) use call::{Call, Source};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -324,6 +326,18 @@ Examples:
   nexusctl logs demo -n 20
   nexusctl logs demo -f")]
     Logs(Logs),
+    /// Show who called what, and what became of it
+    #[command(after_help = "\
+Reads the files that the daemon writes, also while none runs. With --json it prints their lines as they are.
+A decision is what the policy said: allowed, denied, sandboxed, rate-limited, …; the outcome is ok, tool-error,
+cancelled, lost (the daemon was killed meanwhile), or why it failed.
+
+Examples:
+  nexusctl audit
+  nexusctl audit -f --server mail
+  nexusctl audit --agent claude-code --since 2h
+  nexusctl audit --json | jq 'select(.outcome != \"ok\")'")]
+    Audit(Audit),
     /// Read the configuration again
     #[command(after_help = "Servers that the configuration leaves as they were go on undisturbed.")]
     Reload(Json),
@@ -547,6 +561,7 @@ impl Command {
             Self::Start(args) | Self::Stop(args) | Self::Restart(args) => args.json.json,
             Self::Refresh(args) => args.json.json,
             Self::Logs(args) => args.json.json,
+            Self::Audit(args) => args.json.json,
             Self::Shutdown(args) => args.json.json,
             Self::Service(args) => args.wants_json(),
             Self::Mcp(_) | Self::Completions { .. } | Self::Man { .. } => false,

@@ -3,6 +3,7 @@
 pub(crate) mod agents;
 pub(crate) mod approvals;
 pub(crate) mod approve;
+pub(crate) mod audit;
 pub(crate) mod call;
 pub(crate) mod complete;
 pub(crate) mod completions;
@@ -100,6 +101,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<(), Error
         Command::Restart(args) => control::run(context, Verb::Restart, args).await,
         Command::Refresh(args) => control::refresh(context, args).await,
         Command::Logs(args) => logs::run(context, args).await,
+        Command::Audit(args) => audit::run(context, args).await,
         Command::Reload(_) => reload::run(context).await,
         Command::Shutdown(args) => shutdown::run(context, args).await,
         Command::Config(args) => config::run(context, args).await,

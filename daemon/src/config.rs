@@ -206,6 +206,15 @@ impl Config {
         }
     }
 
+    /// One server of that name.
+    #[cfg(test)]
+    pub(crate) fn of_one(name: &str) -> Self {
+        Self {
+            servers: vec![ServerConfig::new(name, String::new())],
+            ..Self::default()
+        }
+    }
+
     /// What was read but looks wrong, a line for each.
     pub fn warnings(&self) -> Vec<String> {
         self.diagnoses.iter().map(ToString::to_string).collect()

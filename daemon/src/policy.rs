@@ -2,16 +2,21 @@
 
 mod approvals;
 mod asking;
+pub mod audit;
 pub mod consent;
 mod errors;
 pub mod hygiene;
+pub mod limits;
 pub mod output;
 pub mod pins;
+pub mod rate;
 mod wording;
 
 pub use approvals::{Approvals, Change, Question};
 pub use asking::{Action, Applicant};
+pub use audit::Audit;
 pub use errors::for_agent;
+pub use limits::{Limit, Limits};
 
 use crate::{
     agent::{Agent, Standing, is_operator},
@@ -19,7 +24,7 @@ use crate::{
 };
 use nexus_config::policy::{self as written, Subject};
 use nexus_proto::reason::{Failure, Reason};
-use output::{Limit, MAX_RESULT};
+use output::MAX_RESULT;
 use parking_lot::RwLock;
 use std::{
     path::{Path, PathBuf},
@@ -32,6 +37,8 @@ pub struct Policy {
     /// Programs that are the operator's, by the command line.
     operators: Vec<String>,
     rules: RwLock<Arc<Rules>>,
+    limits: Limits,
+    audit: Audit,
     grants: asking::Grants,
     approvals: Approvals,
 }
@@ -53,6 +60,8 @@ impl Policy {
         let policy = Self {
             operators,
             rules: RwLock::default(),
+            limits: Limits::default(),
+            audit: Audit::default(),
             grants: Default::default(),
             approvals: Approvals::default(),
         };
@@ -60,8 +69,18 @@ impl Policy {
         policy
     }
 
+    /// The same, with calls written down there.
+    #[must_use]
+    pub fn audited(mut self, audit: Audit) -> Self {
+        audit.apply(&self.rules().policy);
+        self.audit = audit;
+        self
+    }
+
     /// Another configuration counts from now on.
     pub fn apply(&self, config: &Config) {
+        self.limits.apply(config);
+        self.audit.apply(&config.settings.policy);
         let mut policy = config.settings.policy.clone();
         policy.operators.extend(self.operators.iter().cloned());
         let mut rules = self.rules.write();
@@ -78,14 +97,24 @@ impl Policy {
     }
 
     /// How large a result of a server may be: what is said of itself comes first.
-    pub fn limit(&self, server: &ServerRules) -> Limit {
+    pub fn largest_result(&self, server: &ServerRules) -> output::Limit {
         let rules = self.rules();
         let max = server.max_result.or(rules.policy.max_result);
         let oversize = server.oversize.or(rules.policy.oversize);
-        Limit {
+        output::Limit {
             max: max.unwrap_or(MAX_RESULT),
             oversize: oversize.unwrap_or_default(),
         }
+    }
+
+    /// How often what may be called.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Where calls are written down.
+    pub fn audit(&self) -> &Audit {
+        &self.audit
     }
 
     /// The questions that wait for an answer.

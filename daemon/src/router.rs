@@ -11,9 +11,14 @@ pub use subscribe::keep_up;
 use crate::{
     catalog::{Catalog, Found, Item, Named, NotFound, Tool},
     mcp::lists::Kind,
-    policy::{Action, Applicant, Policy},
+    policy::{
+        Action, Applicant, Policy,
+        audit::{Entry, Request},
+        limits::Charge,
+    },
     pool::{Server, key::Caller},
 };
+use bytes::Bytes;
 use nexus_proto::reason::{Failure, Reason};
 use std::{
     sync::{
@@ -187,6 +192,38 @@ impl Router {
     pub async fn drained(&self) {
         let mut traffic = self.traffic.subscribe();
         let _ = traffic.wait_for(|traffic| traffic.in_flight == 0).await;
+    }
+
+    /// It is written down, whatever becomes of it.
+    fn note<'a>(
+        &'a self,
+        caller: &'a Caller,
+        method: &'static str,
+        target: &'a str,
+        arguments: Option<Bytes>,
+    ) -> Entry<'a> {
+        self.policy.audit().begin(Request {
+            agent: &caller.agent,
+            project: caller.project.as_deref(),
+            method,
+            target,
+            arguments,
+        })
+    }
+
+    /// An error if it is called too often: by this caller, or by all.
+    fn check_rate(
+        &self,
+        caller: &Caller,
+        server: &Server,
+        tool: Option<&str>,
+    ) -> Result<(), Failure> {
+        self.policy.limits().take(Charge {
+            agent: &caller.agent,
+            standing: &caller.standing,
+            server: &server.config().name,
+            tool,
+        })
     }
 
     fn enter(&self, caller: &Caller) -> Result<Lane<'_>, Failure> {

@@ -11,7 +11,7 @@ use crate::{
         self, Wish,
         manager::{self, Notice},
     },
-    policy::Policy,
+    policy::{Audit, Policy},
     pool::Pool,
     router::Router,
     shutdown::Shutdown,
@@ -106,7 +106,11 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
     };
     let pool = Arc::new(Pool::new(state.as_deref()));
     let catalog = Arc::new(Catalog::new(Arc::clone(&pool)));
-    let policy = Arc::new(Policy::new(&config, args.operators.clone()));
+    let policy = Policy::new(&config, args.operators.clone());
+    let policy = match &state {
+        Some(state) => Arc::new(policy.audited(audit(state, &endpoint))),
+        None => Arc::new(policy),
+    };
     let router = Router::new(Arc::clone(&catalog), Arc::clone(&policy));
     let router = Arc::new(router);
     let shutdown = Shutdown::default();
@@ -175,6 +179,8 @@ pub async fn run(args: &Args, config: Config) -> Result<(), RunError> {
         }
     };
     let _ = timeout(CLOSE_API, gone).await;
+    let flush = move || context.policy.audit().flush();
+    let _ = tokio::task::spawn_blocking(flush).await;
     for watcher in watchers {
         watcher.abort();
     }
@@ -193,6 +199,19 @@ async fn loopback(address: SocketAddr, state: Option<&Path>) -> Result<http::Loo
     let loopback = http::Loopback::bind(address, &folder.join("http-token")).await?;
     info!(address = %loopback.door().address, "listening for HTTP");
     Ok(loopback)
+}
+
+/// Calls are written down with the state. Those under way are noted beside the socket: whoever holds that has no
+/// earlier daemon beside it, and the folder is in memory as a rule, where nobody has to wait for a disk.
+fn audit(state: &Path, endpoint: &Endpoint) -> Audit {
+    let folder = state.join("audit");
+    let path = endpoint.path();
+    let calls = match path.file_name() {
+        // A pipe is in no folder that files could be in.
+        Some(name) if cfg!(windows) => state.join(name),
+        _ => path.to_owned(),
+    };
+    Audit::start(&folder, &calls.with_extension("calls"))
 }
 
 /// Takes over the socket that systemd has for us, or makes our own.

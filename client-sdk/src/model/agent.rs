@@ -1,5 +1,6 @@
 //! Agents: who uses the pool, and what they can be asked.
 
+use super::server::RateLimit;
 use nexus_proto::v1;
 use std::{path::Path, time::SystemTime};
 
@@ -31,6 +32,8 @@ pub struct Agent {
     pub questions: u32,
     /// It is this client.
     pub you: bool,
+    /// How often it may call; `None` if as often as it likes.
+    pub rate_limit: Option<RateLimit>,
     /// Its program, and those that started it, where the platform tells.
     pub programs: Vec<String>,
     /// How much it is trusted: `operator`, `yolo`, `trusted` or `sandboxed`.
@@ -57,6 +60,7 @@ impl From<v1::Agent> for Agent {
             calls: wire.calls,
             questions: wire.questions,
             you: wire.you,
+            rate_limit: wire.rate_limit.map(Into::into),
             programs: wire.programs,
             level: said(wire.level),
             rule: said(wire.rule),

@@ -76,6 +76,37 @@ pub struct Server {
     pub start: String,
     /// It puts questions to its client, so one agent's calls are let through at a time.
     pub asks: bool,
+    /// How often it and its tools may be called.
+    pub rate_limits: Vec<RateLimit>,
+}
+
+/// How often something may be called, and how often it was too often.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RateLimit {
+    /// What it is for: `server`, `tool NAME` or `agent`.
+    pub what: String,
+    /// So many times…
+    pub count: u32,
+    /// …in this time.
+    pub per: Duration,
+    /// So many of them at once.
+    pub burst: u32,
+    /// How many calls it has refused.
+    pub refused: u64,
+}
+
+impl From<v1::RateLimit> for RateLimit {
+    fn from(wire: v1::RateLimit) -> Self {
+        let per = wire.per.and_then(|per| per.try_into().ok());
+        Self {
+            what: wire.what,
+            count: wire.count,
+            per: per.unwrap_or_default(),
+            burst: wire.burst,
+            refused: wire.refused,
+        }
+    }
 }
 
 /// One process of a server, or the place for one.
@@ -156,6 +187,7 @@ impl Server {
             sharing: wire.sharing,
             start: wire.start,
             asks: wire.asks,
+            rate_limits: wire.rate_limits.into_iter().map(Into::into).collect(),
         })
     }
 }

@@ -1,6 +1,6 @@
 //! `nexusctl agents`.
 
-use super::Context;
+use super::{Context, servers::RateLimitJson};
 use crate::{
     exit::Error,
     output::{
@@ -126,6 +126,7 @@ struct AgentJson<'a> {
     holds: &'a [String],
     capabilities: Option<CapabilitiesJson>,
     roots: Vec<RootJson<'a>>,
+    rate_limit: Option<RateLimitJson<'a>>,
 }
 
 #[derive(Serialize)]
@@ -174,6 +175,7 @@ impl<'a> AgentJson<'a> {
                 roots: can.roots,
             }),
             roots: agent.roots.iter().map(root).collect(),
+            rate_limit: agent.rate_limit.as_ref().map(RateLimitJson::new),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 use json::EventJson;
-pub(super) use json::{ServerJson, verbatim};
+pub(super) use json::{RateLimitJson, ServerJson, verbatim};
 use nexus_client::{Nexus, Server, ServerEvent, ServerState};
 use std::{collections::HashMap, time::SystemTime};
 

@@ -8,6 +8,8 @@ mod approve;
 #[cfg(unix)]
 mod ask;
 #[cfg(unix)]
+mod audit;
+#[cfg(unix)]
 mod call;
 mod config;
 #[cfg(unix)]

@@ -273,6 +273,7 @@ fn agent(context: &Context, presence: &Presence, you: u64) -> v1::Agent {
     let roots = attachment.as_ref().map(|attachment| attachment.roots());
     let project = agent.project();
     let standing = context.policy.standing(agent, project.as_deref());
+    let rate_limit = context.policy.limits().of_agent(agent.id(), &standing);
     v1::Agent {
         id: agent.id(),
         name: agent.name(),
@@ -293,6 +294,7 @@ fn agent(context: &Context, presence: &Presence, you: u64) -> v1::Agent {
             true => "operator".to_owned(),
             false => standing.level.as_str().to_owned(),
         },
+        rate_limit: rate_limit.map(convert::rate_limit),
         rule: standing.rule.clone().unwrap_or_default(),
         holds: context.pool.held_by(agent.id()),
     }

@@ -3,7 +3,7 @@
 use crate::{
     catalog,
     mcp::lists::Kind,
-    policy::{hygiene, pins::Judgement},
+    policy::{Limit, Policy, hygiene, pins::Judgement},
     pool::{Member, Server, key::Caller},
     supervisor::{
         lists::Lists,
@@ -16,8 +16,9 @@ use prost_types::Timestamp;
 use std::{sync::Arc, time::SystemTime};
 
 /// A server, as this caller may see it: what its processes tell may differ from one caller to the next.
-pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
+pub(super) fn server(server: &Server, caller: &Caller, policy: &Policy) -> v1::Server {
     let config = server.config();
+    let limits = policy.limits().of_server(&config.name);
     let mut members = server.members();
     members.retain(|member| member.is_for(caller));
     let instances: Vec<_> = members.iter().map(|m| instance(server, m)).collect();
@@ -126,6 +127,17 @@ pub(super) fn server(server: &Server, caller: &Caller) -> v1::Server {
         sharing: config.sharing.as_str().to_owned(),
         start: config.start.as_str().to_owned(),
         asks: lists.asks,
+        rate_limits: limits.into_iter().map(rate_limit).collect(),
+    }
+}
+
+pub(super) fn rate_limit(limit: Limit) -> v1::RateLimit {
+    v1::RateLimit {
+        what: limit.what,
+        count: limit.rate.count,
+        per: limit.rate.per.try_into().ok(),
+        burst: limit.rate.burst,
+        refused: limit.refused,
     }
 }
 

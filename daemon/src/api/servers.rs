@@ -64,7 +64,7 @@ impl Servers {
             // Waiting for a server that cannot start ends with the reason why.
             server.check_running()?;
         }
-        let server = convert::server(&server, caller);
+        let server = convert::server(&server, caller, &self.0.policy);
         Ok((convert::outcome(outcome), Some(server)))
     }
 }
@@ -78,7 +78,7 @@ impl servers_server::Servers for Servers {
         let caller = caller::of(&self.0, &request);
         let servers = self.0.pool.servers();
         let servers = servers.values().filter(|server| caller.oversees(server));
-        let servers = servers.map(|server| convert::server(server, &caller));
+        let servers = servers.map(|server| convert::server(server, &caller, &self.0.policy));
         let mut servers: Vec<_> = servers.collect();
         weigh(&mut servers).await;
         Ok(Response::new(v1::ServersListResponse { servers }))
@@ -90,7 +90,7 @@ impl servers_server::Servers for Servers {
     ) -> Result<Response<v1::ServersGetResponse>, Status> {
         let caller = caller::of(&self.0, &request);
         let server = self.0.pool.get(&request.into_inner().server, &caller)?;
-        let mut server = [convert::server(&server, &caller)];
+        let mut server = [convert::server(&server, &caller, &self.0.policy)];
         weigh(&mut server).await;
         let [server] = server;
         Ok(Response::new(v1::ServersGetResponse {
@@ -141,7 +141,7 @@ impl servers_server::Servers for Servers {
         let server = self.0.pool.get(&request.into_inner().server, &caller)?;
         server.refresh(&caller).await?;
         Ok(Response::new(v1::ServersRefreshResponse {
-            server: Some(convert::server(&server, &caller)),
+            server: Some(convert::server(&server, &caller, &self.0.policy)),
         }))
     }
 
@@ -283,7 +283,7 @@ async fn watch(
             if !is_seen(name) {
                 continue;
             }
-            let now = convert::server(server, &caller);
+            let now = convert::server(server, &caller, &context.policy);
             let steady = steady(&now);
             if told.get(name) != Some(&steady) {
                 told.insert(name.clone(), steady);
@@ -328,6 +328,9 @@ fn steady(server: &v1::Server) -> v1::Server {
     steady.waiting = 0;
     steady.call_p50 = None;
     steady.call_p99 = None;
+    for limit in &mut steady.rate_limits {
+        limit.refused = 0;
+    }
     for instance in &mut steady.instances {
         instance.in_flight = 0;
         instance.waiting = 0;

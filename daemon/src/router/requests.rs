@@ -7,7 +7,7 @@ use super::{
 use crate::{
     catalog::{Item as _, Prompt, Tool},
     mcp::{MAX_MESSAGE, connection::CallEvent, lists::Kind, outgoing::Param},
-    policy::{Action, output::Shape},
+    policy::{Action, audit::Entry, output::Shape},
     pool::key::Caller,
 };
 use bytes::Bytes;
@@ -112,21 +112,34 @@ pub enum Reference<'a> {
 impl Router {
     /// Calls a tool. There is exactly one outcome; dropping the future cancels the call.
     pub async fn call(&self, call: Call<'_>) -> Result<Bytes, Failure> {
+        let arguments = Some(call.arguments.clone());
+        let mut entry = self.note(call.caller, "tools/call", call.name, arguments);
+        let outcome = self.call_noted(call, &mut entry).await;
+        entry.end(outcome.as_ref());
+        outcome
+    }
+
+    async fn call_noted(&self, call: Call<'_>, entry: &mut Entry<'_>) -> Result<Bytes, Failure> {
         let _lane = self.enter(call.caller)?;
         let _call = call.caller.agent.begin_call();
         check_size(&call.arguments)?;
         before_deadline(call.name, call.deadline, &mut false, async |sent| {
-            let found = self.find::<Tool>(call.name, call.caller).await?;
+            let found = self.find::<Tool>(call.name, call.caller);
+            let found = entry.waits_for(found).await?;
             let tool = &found.item;
+            entry.found(found.server.config(), &tool.tool);
             tool.check(&call.arguments)?;
             let action = Action {
                 method: "tools/call",
                 target: &tool.tool,
                 arguments: &call.arguments,
             };
-            self.permit(call.caller, &found.server, action).await?;
+            self.check_rate(call.caller, &found.server, Some(&tool.tool))?;
+            let permit = self.permit(call.caller, &found.server, action);
+            entry.waits_for(permit).await?;
             self.calls.fetch_add(1, Ordering::Relaxed);
             found.server.count_call();
+            entry.sending();
             let job = Job {
                 caller: call.caller,
                 what: &|| tool.dotted(),
@@ -177,20 +190,35 @@ impl Router {
 
     /// Reads a resource. Returns the name of the server too.
     pub async fn read(&self, read: Read<'_>) -> Result<(Bytes, String), Failure> {
+        let mut entry = self.note(read.caller, "resources/read", read.uri, None);
+        let outcome = self.read_noted(read, &mut entry).await;
+        entry.end(outcome.as_ref().map(|(result, _)| result));
+        outcome
+    }
+
+    async fn read_noted(
+        &self,
+        read: Read<'_>,
+        entry: &mut Entry<'_>,
+    ) -> Result<(Bytes, String), Failure> {
         let _lane = self.enter(read.caller)?;
         let _call = read.caller.agent.begin_call();
         before_deadline(read.uri, read.deadline, &mut false, async |sent| {
             let (kind, caller) = (Kind::Resources, read.caller);
-            let server = self
-                .find_server(kind, read.server, read.uri, caller)
-                .await?;
+            let server = self.find_server(kind, read.server, read.uri, caller);
+            let server = entry.waits_for(server).await?;
             let name = server.config().name.clone();
             let action = Action {
                 method: "resources/read",
                 target: read.uri,
                 arguments: b"",
             };
-            self.permit(caller, &server, action).await?;
+            entry.found(server.config(), read.uri);
+            self.check_rate(caller, &server, None)?;
+            entry
+                .waits_for(self.permit(caller, &server, action))
+                .await?;
+            entry.sending();
             let job = Job {
                 caller,
                 server,
@@ -214,18 +242,35 @@ impl Router {
 
     /// Fills in a prompt.
     pub async fn prompt(&self, get: GetPrompt<'_>) -> Result<Bytes, Failure> {
+        let arguments = Some(get.arguments.clone());
+        let mut entry = self.note(get.caller, "prompts/get", get.name, arguments);
+        let outcome = self.prompt_noted(get, &mut entry).await;
+        entry.end(outcome.as_ref());
+        outcome
+    }
+
+    async fn prompt_noted(
+        &self,
+        get: GetPrompt<'_>,
+        entry: &mut Entry<'_>,
+    ) -> Result<Bytes, Failure> {
         let _lane = self.enter(get.caller)?;
         let _call = get.caller.agent.begin_call();
         check_size(&get.arguments)?;
         check_object(&get.arguments)?;
         before_deadline(get.name, get.deadline, &mut false, async |sent| {
-            let found = self.find::<Prompt>(get.name, get.caller).await?;
+            let found = self.find::<Prompt>(get.name, get.caller);
+            let found = entry.waits_for(found).await?;
             let action = Action {
                 method: "prompts/get",
                 target: &found.item.prompt,
                 arguments: &get.arguments,
             };
-            self.permit(get.caller, &found.server, action).await?;
+            entry.found(found.server.config(), &found.item.prompt);
+            self.check_rate(get.caller, &found.server, None)?;
+            let permit = self.permit(get.caller, &found.server, action);
+            entry.waits_for(permit).await?;
+            entry.sending();
             let job = Job {
                 caller: get.caller,
                 server: Arc::clone(&found.server),
@@ -253,7 +298,7 @@ impl Router {
     /// A result as its server's limit allows it.
     fn fit(&self, shape: Shape, job: &Job<'_>, result: Bytes) -> Result<Bytes, Failure> {
         let config = job.server.config();
-        let limit = self.policy.limit(&config.rules);
+        let limit = self.policy.largest_result(&config.rules);
         let fitted = limit.apply(shape, result, || (job.what)());
         fitted.map_err(|failure| {
             failure.with(|details| {

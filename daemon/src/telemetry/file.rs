@@ -6,14 +6,28 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How large a file may grow before the next one is begun.
-const MAX_FILE: u64 = 1024 * 1024;
+/// How much is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Rotation {
+    /// How large a file may grow before the next one is begun.
+    pub max_file: u64,
+    /// How many older ones are kept.
+    pub older: u32,
+}
 
-/// How many older ones are kept.
-const OLDER: u32 = 2;
+/// For logs.
+const LOGS: Rotation = Rotation {
+    max_file: 1024 * 1024,
+    older: 2,
+};
 
-/// Adds whole lines to a file. It is opened each time, so that nobody misses that it was moved away.
+/// Adds whole lines to a log. It is opened each time, so that nobody misses that it was moved away.
 pub fn append(path: &Path, text: &[u8]) -> io::Result<()> {
+    append_rotating(path, text, LOGS)
+}
+
+/// Adds whole lines to a file: all of them, or none if there is no room.
+pub fn append_rotating(path: &Path, text: &[u8], rotation: Rotation) -> io::Result<()> {
     if text.is_empty() {
         return Ok(());
     }
@@ -39,31 +53,41 @@ pub fn append(path: &Path, text: &[u8]) -> io::Result<()> {
         _ => Err(error),
     });
     let mut file = file?;
-    if file.metadata()?.len() + text.len() as u64 > MAX_FILE {
+    let mut length = file.metadata()?.len();
+    if length > 0 && length + text.len() as u64 > rotation.max_file {
         drop(file);
-        rotate(path)?;
+        rotation.rotate(path)?;
         file = open()?;
+        length = file.metadata()?.len();
     }
-    file.write_all(text)
+    file.write_all(text).inspect_err(|_| {
+        // Half a line is of no use to anybody.
+        let _ = file.set_len(length);
+    })
 }
 
-/// `a.log` becomes `a.log.1`, that becomes `a.log.2`, and the last one goes.
-fn rotate(path: &Path) -> io::Result<()> {
-    let numbered = |n: u32| match n {
-        0 => path.to_owned(),
-        n => {
-            let mut name = path.as_os_str().to_owned();
-            name.push(format!(".{n}"));
-            PathBuf::from(name)
+impl Rotation {
+    /// The file, or an older one of it: `a.log.1` is the one before `a.log`.
+    pub fn numbered(self, path: &Path, n: u32) -> PathBuf {
+        if n == 0 {
+            return path.to_owned();
         }
-    };
-    for n in (0..OLDER).rev() {
-        match fs::rename(numbered(n), numbered(n + 1)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{n}"));
+        PathBuf::from(name)
     }
-    Ok(())
+
+    /// `a.log` becomes `a.log.1`, that becomes `a.log.2`, and the last one goes.
+    fn rotate(self, path: &Path) -> io::Result<()> {
+        for n in (0..self.older).rev() {
+            let (from, to) = (self.numbered(path, n), self.numbered(path, n + 1));
+            match fs::rename(from, to) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -74,7 +98,7 @@ mod tests {
     fn files_are_rotated_and_the_oldest_goes() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.log");
-        let half = vec![b'x'; MAX_FILE as usize * 2 / 3];
+        let half = vec![b'x'; LOGS.max_file as usize * 2 / 3];
         for _ in 0..10 {
             append(&path, &half).unwrap();
         }
@@ -85,7 +109,7 @@ mod tests {
         names.sort();
         assert_eq!(names, ["a.log", "a.log.1", "a.log.2"]);
         for name in names {
-            assert!(fs::metadata(dir.path().join(name)).unwrap().len() <= MAX_FILE);
+            assert!(fs::metadata(dir.path().join(name)).unwrap().len() <= LOGS.max_file);
         }
     }
 

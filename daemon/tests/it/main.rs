@@ -6,6 +6,7 @@
 
 mod arrows;
 mod asking;
+mod audit;
 mod calls;
 mod endpoint;
 mod eras;
@@ -18,6 +19,7 @@ mod http_door;
 mod hygiene;
 mod lacking;
 mod lifecycle;
+mod limits;
 mod mcp_client;
 mod offers;
 mod orphans;

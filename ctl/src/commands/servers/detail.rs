@@ -2,7 +2,8 @@
 
 use super::{next_try, uptime};
 use crate::output::{Output, safe, style, time};
-use nexus_client::{Server, ServerState};
+use nexus_client::{RateLimit, Server, ServerState};
+use nexus_config::policy::Rate;
 use std::time::SystemTime;
 
 pub(super) fn text(output: &Output, server: &Server, now: SystemTime) -> String {
@@ -60,6 +61,9 @@ pub(super) fn text(output: &Output, server: &Server, now: SystemTime) -> String 
             time::short(most)
         );
         row("answered", &times);
+    }
+    for limit in &server.rate_limits {
+        row("rate limit", &rate_limit(limit));
     }
     row("tools", &server.tools.to_string());
     match (server.resources, server.resource_templates) {
@@ -127,4 +131,15 @@ pub(super) fn text(output: &Output, server: &Server, now: SystemTime) -> String 
         }
     }
     text
+}
+
+/// `server: 60/min, burst 10, 3 refused`.
+fn rate_limit(limit: &RateLimit) -> String {
+    let rate = Rate {
+        count: limit.count,
+        per: limit.per,
+        burst: limit.burst,
+    };
+    let what = safe::line(&limit.what);
+    format!("{what}: {rate}, {} refused", limit.refused)
 }

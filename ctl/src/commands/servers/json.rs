@@ -1,7 +1,7 @@
 //! Servers for `--json`.
 
 use crate::output::time;
-use nexus_client::{Instance, RawJson, Server, ServerEvent, ServerFailure, ServerInfo};
+use nexus_client::{Instance, RateLimit, RawJson, Server, ServerEvent, ServerFailure, ServerInfo};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::time::{Duration, SystemTime};
@@ -42,6 +42,17 @@ pub(in crate::commands) struct ServerJson<'a> {
     start: &'a str,
     asks: bool,
     instances: Vec<InstanceJson<'a>>,
+    rate_limits: Vec<RateLimitJson<'a>>,
+}
+
+/// How often something may be called.
+#[derive(Debug, Serialize)]
+pub(in crate::commands) struct RateLimitJson<'a> {
+    what: &'a str,
+    count: u32,
+    per_seconds: f64,
+    burst: u32,
+    refused: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -138,6 +149,19 @@ impl<'a> ServerJson<'a> {
             start: &server.start,
             asks: server.asks,
             instances: server.instances.iter().map(InstanceJson::new).collect(),
+            rate_limits: server.rate_limits.iter().map(RateLimitJson::new).collect(),
+        }
+    }
+}
+
+impl<'a> RateLimitJson<'a> {
+    pub(in crate::commands) fn new(limit: &'a RateLimit) -> Self {
+        Self {
+            what: &limit.what,
+            count: limit.count,
+            per_seconds: limit.per.as_secs_f64(),
+            burst: limit.burst,
+            refused: limit.refused,
         }
     }
 }
