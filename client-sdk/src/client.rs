@@ -1,8 +1,8 @@
 //! The client, and how it is made.
 
 use crate::{
-    AgentInfo, Agents, Approvals, Completions, Daemon, Error, Failure, Prompts, RawStream, Reason,
-    Resources, Result, Root, Servers, Tools,
+    AgentInfo, Agents, Approvals, Completions, Daemon, Error, Failure, Policy, Prompts, RawStream,
+    Reason, Resources, Result, Root, Servers, Tools,
     transport::{Settings, Transport},
 };
 use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
@@ -95,6 +95,13 @@ impl Nexus {
     /// What agents want to do and somebody is asked about.
     pub fn approvals(&self) -> Approvals<'_> {
         Approvals {
+            transport: &self.transport,
+        }
+    }
+
+    /// What tools are held to, for the operator.
+    pub fn policy(&self) -> Policy<'_> {
+        Policy {
             transport: &self.transport,
         }
     }

@@ -98,6 +98,7 @@ mod error;
 mod events;
 mod json;
 mod model;
+mod policy;
 mod prompts;
 mod resources;
 mod retry;
@@ -126,12 +127,15 @@ pub use model::{
     MissingServer, Progress, Prompt, PromptArgument, PromptList, PromptResult, RateLimit,
     ReadResult, ReloadReport, Resource, ResourceContents, ResourceData, ResourceEvent,
     ResourceList, ResourceTemplate, Role, Root, Server, ServerEvent, ServerFailure, ServerInfo,
-    ServerState, TemplateList, Tool, ToolList, ToolMatch, ToolResult, UnknownLogLevel, Wait,
+    ServerState, TemplateList, Tool, ToolChange, ToolList, ToolMatch, ToolResult, UnknownLogLevel,
+    Wait,
 };
 pub use nexus_proto::{
     endpoint::{EndpointError, Stream as RawStream},
     reason::{Details, Failure, Reason, Violation},
+    text,
 };
+pub use policy::Policy;
 pub use prompts::{PromptGet, Prompts};
 pub use resources::Resources;
 pub use servers::Servers;

@@ -2,6 +2,7 @@
 
 mod agent;
 mod approval;
+mod change;
 mod completion;
 mod daemon;
 mod log;
@@ -14,6 +15,7 @@ mod tool_result;
 
 pub use agent::{Agent, AgentCapabilities, ElicitationComplete, ListChange, ListKind, Root};
 pub use approval::{Answer, Approval, ApprovalAction, ApprovalEvent};
+pub use change::ToolChange;
 pub use completion::Completion;
 pub use daemon::{DaemonStatus, HttpDoor, ReloadReport};
 pub use log::{LogLine, LogMessage, LogOptions};

@@ -1,6 +1,7 @@
 //! What can be typed: help, man pages and completions come from this one definition.
 
 pub(crate) mod approvals;
+pub(crate) mod approve;
 mod audit;
 mod call;
 pub(crate) mod config;
@@ -256,6 +257,17 @@ Examples:
   nexusctl approvals deny 4"
     )]
     Approvals(approvals::Approvals),
+    /// Approve of tools that are no longer what they were
+    #[command(after_help = "\
+A tool is held to what it was when it was first seen: its name, title, description, schemas and annotations, and what
+its server is run by. What has changed is shown before it is approved of, and that is what is approved of.
+
+Examples:
+  nexusctl approve                 what waits
+  nexusctl approve mail.send       what has changed; then it asks
+  nexusctl approve mail --yes      all tools of a server
+  nexusctl approve --json | jq -r '.[] | .server + \".\" + .tool'")]
+    Approve(approve::Approve),
     /// Say how much a server is to log for its client
     #[command(after_help = "\
 It is shown by `nexusctl logs SERVER`, and by `nexusctl call --log-level LEVEL` while a call lasts.
@@ -542,6 +554,7 @@ impl Command {
             Self::Prompt(args) => args.json.json,
             Self::Complete(args) => args.json.json,
             Self::Approvals(args) => args.json(),
+            Self::Approve(args) => args.json.json,
             Self::Agents(json) | Self::Http(json) => json.json,
             Self::LogLevel(args) => args.json.json,
             Self::Ping(args) => args.json.json,

@@ -2,6 +2,7 @@
 
 pub(crate) mod agents;
 pub(crate) mod approvals;
+pub(crate) mod approve;
 pub(crate) mod audit;
 pub(crate) mod call;
 pub(crate) mod complete;
@@ -89,6 +90,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<(), Error
         Command::Prompt(args) => prompt::run(context, args).await,
         Command::Complete(args) => complete::run(context, args).await,
         Command::Approvals(args) => approvals::run(context, args).await,
+        Command::Approve(args) => approve::run(context, args).await,
         Command::Agents(_) => agents::run(context).await,
         Command::Http(_) => http::run(context).await,
         Command::LogLevel(args) => log_level::run(context, args).await,

@@ -1,6 +1,7 @@
 //! All that is written: data to stdout, everything else to stderr.
 
 pub(crate) mod content;
+pub(crate) mod diff;
 pub(crate) mod json;
 pub(crate) mod safe;
 pub(crate) mod style;

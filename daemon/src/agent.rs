@@ -5,18 +5,20 @@ mod attachment;
 mod folder;
 mod programs;
 mod registry;
+mod standing;
 
 pub use answers::Answers;
 pub use attachment::{Attachment, Hello, Question, Refusal, Root, ToAgent};
 pub use folder::folder;
 pub use programs::Programs;
 pub use registry::{Presence, Registry};
+pub use standing::{Role, Standing, is_operator};
 
 use bytes::Bytes;
 use parking_lot::RwLock;
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering},
@@ -54,6 +56,7 @@ pub struct Agent {
     /// How many questions of which servers it has been asked and has not answered.
     questions: watch::Sender<BTreeMap<String, u32>>,
     project: RwLock<Option<Project>>,
+    standing: RwLock<Option<Known>>,
     in_flight: AtomicU32,
     calls: AtomicU64,
 }
@@ -74,6 +77,7 @@ impl Agent {
             declared: AtomicU8::new(0),
             questions: watch::Sender::default(),
             project: RwLock::default(),
+            standing: RwLock::default(),
             in_flight: AtomicU32::new(0),
             calls: AtomicU64::new(0),
         }
@@ -116,6 +120,34 @@ impl Agent {
     /// Whether it is an agent, whatever its program is: it says so, or it speaks as only agents do.
     pub fn is_agent(&self) -> bool {
         self.is_agent.load(Ordering::Relaxed)
+    }
+
+    /// Who it is to us, who works in this folder: found out once for each `edition` of the rules, and anew when it
+    /// says something else of itself.
+    pub fn standing(
+        &self,
+        edition: u64,
+        project: Option<&Path>,
+        find: impl FnOnce() -> Standing,
+    ) -> Arc<Standing> {
+        let is_agent = self.is_agent();
+        if let Some(known) = &*self.standing.read()
+            && (known.edition, known.is_agent) == (edition, is_agent)
+            && known.project.as_deref() == project
+            && known.name == *self.name.read()
+        {
+            return Arc::clone(&known.standing);
+        }
+        let name = self.name();
+        let standing = Arc::new(find());
+        *self.standing.write() = Some(Known {
+            edition,
+            is_agent,
+            name,
+            project: project.map(Path::to_owned),
+            standing: Arc::clone(&standing),
+        });
+        standing
     }
 
     /// What it calls itself; empty if it has not said it.
@@ -280,6 +312,16 @@ impl Default for Agent {
     fn default() -> Self {
         Self::new(None, Speaks::Grpc)
     }
+}
+
+/// Who an agent was found to be, and by what.
+#[derive(Debug)]
+struct Known {
+    edition: u64,
+    is_agent: bool,
+    name: String,
+    project: Option<PathBuf>,
+    standing: Arc<Standing>,
 }
 
 /// A folder that an agent works in.

@@ -7,6 +7,7 @@ mod convert;
 mod daemon;
 mod deadline;
 mod lists;
+mod pins;
 mod policy;
 mod prompts;
 mod resources;

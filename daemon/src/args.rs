@@ -79,7 +79,7 @@ pub(crate) enum Internal {
     #[command(name = crate::DEMO_SERVER, hide = true)]
     DemoServer {
         #[command(flatten)]
-        options: nexus_test_server::Options,
+        options: Box<nexus_test_server::Options>,
     },
     /// What ends the servers of a daemon that could not.
     #[cfg(unix)]

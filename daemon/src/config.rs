@@ -350,6 +350,35 @@ impl ServerConfig {
         hash.finalize()[..16].iter().map(hex).collect()
     }
 
+    /// What its tools are approved of for: the same as long as the same program is run, or the same address asked, with
+    /// the same to go by. Not what is secret of it: that changes without the server becoming another.
+    pub fn run_identity(&self) -> String {
+        let mut hash = Sha256::new();
+        let mut add = |kind: &str, part: &[u8]| {
+            hash.update(kind);
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        };
+        match &self.http {
+            Some(http) => {
+                add("url", http.url.origin().as_bytes());
+                add("path", http.url.path.as_bytes());
+                let headers = http.headers.iter();
+                headers.for_each(|(name, _)| add("header", name.as_bytes()));
+            }
+            None => {
+                add("command", self.command.as_bytes());
+                self.args.iter().for_each(|arg| add("arg", arg.as_bytes()));
+                let cwd = self.cwd.as_deref().unwrap_or(Path::new(""));
+                add("cwd", cwd.as_os_str().as_encoded_bytes());
+                let names = self.env.keys().chain(&self.env_passthrough);
+                names.for_each(|name| add("variable", name.as_bytes()));
+            }
+        }
+        let hex = |byte: &u8| format!("{byte:02x}");
+        hash.finalize()[..16].iter().map(hex).collect()
+    }
+
     /// What it is given that nobody else is to see, also if it says it itself.
     pub fn secrets(&self) -> Vec<String> {
         let written = match self.written.as_ref().map(|written| &written.transport) {
@@ -470,6 +499,31 @@ pub fn user_file() -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_value_of_a_variable_is_no_other_program() {
+        let server = |change: fn(&mut ServerConfig)| {
+            let mut server = ServerConfig::new("a", "x".into());
+            server.env.insert("TOKEN".into(), "1".into());
+            change(&mut server);
+            server.run_identity()
+        };
+        let same = server(|_| {});
+        assert_eq!(
+            same,
+            server(|s| drop(s.env.insert("TOKEN".into(), "2".into())))
+        );
+        assert_eq!(same, server(|s| s.name = "b".into()));
+        let changes: [fn(&mut ServerConfig); 4] = [
+            |s| s.command = "y".into(),
+            |s| s.args = vec!["b".into()],
+            |s| s.cwd = Some("/".into()),
+            |s| drop(s.env.insert("LD_PRELOAD".into(), "1".into())),
+        ];
+        for change in changes {
+            assert_ne!(same, server(change));
+        }
+    }
 
     #[test]
     fn the_identity_is_what_is_run_and_nothing_else() {

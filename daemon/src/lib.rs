@@ -32,6 +32,7 @@ use nexus_config::{
     Diagnosis,
     render::{Look, render},
 };
+use nexus_test_server::Options;
 use run::RunError;
 use std::{
     error::Error,
@@ -62,7 +63,7 @@ const EX_USAGE: u8 = 2;
 pub fn start(args: &Args) -> ExitCode {
     let done = match &args.internal {
         None => return serve(args).into(),
-        Some(Internal::DemoServer { options }) => nexus_test_server::run(options.clone()),
+        Some(Internal::DemoServer { options }) => nexus_test_server::run(Options::clone(options)),
         #[cfg(unix)]
         Some(Internal::Guardian { cookie }) => process::guardian::run(cookie),
         #[cfg(windows)]

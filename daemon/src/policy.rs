@@ -5,9 +5,11 @@ mod asking;
 pub mod audit;
 pub mod consent;
 mod errors;
+pub mod hygiene;
 pub mod limits;
+pub mod output;
+pub mod pins;
 pub mod rate;
-mod standing;
 mod wording;
 
 pub use approvals::{Approvals, Change, Question};
@@ -15,11 +17,14 @@ pub use asking::{Action, Applicant};
 pub use audit::Audit;
 pub use errors::for_agent;
 pub use limits::{Limit, Limits};
-pub use standing::{Role, Standing};
 
-use crate::{agent::Agent, config::Config};
+use crate::{
+    agent::{Agent, Standing, is_operator},
+    config::{Config, ServerRules},
+};
 use nexus_config::policy::{self as written, Subject};
 use nexus_proto::reason::{Failure, Reason};
+use output::MAX_RESULT;
 use parking_lot::RwLock;
 use std::{
     path::{Path, PathBuf},
@@ -45,6 +50,8 @@ pub struct Rules {
     pub policy: written::Policy,
     /// What `~` stands for.
     home: Option<PathBuf>,
+    /// Which of those that have been read.
+    edition: u64,
 }
 
 impl Policy {
@@ -76,15 +83,28 @@ impl Policy {
         self.audit.apply(&config.settings.policy);
         let mut policy = config.settings.policy.clone();
         policy.operators.extend(self.operators.iter().cloned());
-        *self.rules.write() = Arc::new(Rules {
+        let mut rules = self.rules.write();
+        *rules = Arc::new(Rules {
             policy,
             home: config.home.clone(),
+            edition: rules.edition + 1,
         });
     }
 
     /// What is written now.
     pub fn rules(&self) -> Arc<Rules> {
         Arc::clone(&self.rules.read())
+    }
+
+    /// How large a result of a server may be: what is said of itself comes first.
+    pub fn largest_result(&self, server: &ServerRules) -> output::Limit {
+        let rules = self.rules();
+        let max = server.max_result.or(rules.policy.max_result);
+        let oversize = server.oversize.or(rules.policy.oversize);
+        output::Limit {
+            max: max.unwrap_or(MAX_RESULT),
+            oversize: oversize.unwrap_or_default(),
+        }
     }
 
     /// How often what may be called.
@@ -125,21 +145,23 @@ impl Policy {
     }
 
     /// Who somebody is to us, who works in this folder.
-    pub fn standing(&self, agent: &Agent, project: Option<&Path>) -> Standing {
+    pub fn standing(&self, agent: &Agent, project: Option<&Path>) -> Arc<Standing> {
         let rules = self.rules();
-        let programs = agent.programs();
-        let is_operator = !agent.is_agent()
-            && standing::is_operator(&rules.policy, &programs.own, &programs.starters);
-        if is_operator {
-            return Standing::OPERATOR;
-        }
-        let (name, programs) = (agent.name(), programs.all());
-        let subject = Subject {
-            name: &name,
-            programs: &programs,
-            project,
-            home: rules.home.as_deref(),
-        };
-        Standing::of(&rules.policy, subject)
+        agent.standing(rules.edition, project, || find(&rules, agent, project))
     }
+}
+
+fn find(rules: &Rules, agent: &Agent, project: Option<&Path>) -> Standing {
+    let programs = agent.programs();
+    if !agent.is_agent() && is_operator(&rules.policy, &programs.own, &programs.starters) {
+        return Standing::OPERATOR;
+    }
+    let (name, programs) = (agent.name(), programs.all());
+    let subject = Subject {
+        name: &name,
+        programs: &programs,
+        project,
+        home: rules.home.as_deref(),
+    };
+    Standing::of(&rules.policy, subject)
 }

@@ -16,6 +16,7 @@ pub use sight::{Chosen, Sight};
 use crate::{
     config::{Config, ServerConfig},
     nearest::nearest,
+    policy::pins::{Change, Pins},
     supervisor::{limiter::Limiter, log::file::LogFolder, machine::Command},
 };
 use key::Caller;
@@ -23,7 +24,7 @@ use nexus_proto::reason::{Failure, Reason};
 use parking_lot::RwLock;
 use server::Surroundings;
 use shelf::Shelf;
-use std::{collections::BTreeMap, path::Path, sync::Arc};
+use std::{collections::BTreeMap, io, path::Path, sync::Arc};
 use tokio::sync::watch;
 
 /// What a reload came to.
@@ -62,6 +63,7 @@ impl Pool {
                 pulse: Arc::new(watch::channel(0).0),
                 shelf,
                 logs: state.map(|state| LogFolder::new(&state.join("logs"))),
+                pins: Pins::new(state.map(|state| state.join("pins"))),
             },
         }
     }
@@ -69,6 +71,11 @@ impl Pool {
     /// All servers, by name.
     pub fn servers(&self) -> Arc<Servers> {
         Arc::clone(&self.servers.read())
+    }
+
+    /// What their tools are held to.
+    pub fn pins(&self) -> &Pins {
+        &self.surroundings.pins
     }
 
     /// Beats whenever the state of a server changes, or which servers there are.
@@ -126,6 +133,9 @@ impl Pool {
 
     /// Makes the pool what the config says. Servers that it leaves as they were go on.
     pub async fn apply(&self, config: &Config) -> ReloadReport {
+        // Before anybody new is looked at.
+        let pins = config.settings.policy.pins.unwrap_or_default();
+        self.surroundings.pins.set_mode(pins);
         let old = self.servers();
         let mut report = ReloadReport::default();
         let mut servers = Servers::new();
@@ -182,6 +192,22 @@ impl Pool {
         }
         self.surroundings.pulse.send_modify(|beat| *beat += 1);
         report
+    }
+
+    /// Approves of tools of a server as they are now, as far as it is wanted. How many tools that are.
+    pub async fn approve(
+        &self,
+        server: &Server,
+        is_wanted: impl Fn(&Change) -> bool + Send,
+    ) -> io::Result<usize> {
+        let lists = server.tool_lists();
+        let approved = self
+            .pins()
+            .approve(&server.config(), &lists, is_wanted)
+            .await;
+        // Also where it could not be kept: what is seen has changed.
+        self.surroundings.pulse.send_modify(|beat| *beat += 1);
+        approved
     }
 
     /// The servers that are this agent's own now.

@@ -2,13 +2,15 @@
 //!
 //! - [`v1`] is the gRPC API, generated from the protos beside this crate; their comments are its
 //!   reference.
-//! - [`name`] says how servers and tools are called, [`level`] how urgent a log message is, [`reason`] how errors travel, and
-//!   [`endpoint`] where the daemon listens and how it is reached.
+//! - [`name`] says how servers and tools are called, [`level`] how urgent a log message is, [`reason`] how errors
+//!   travel, [`text`] what is kept of the text of strangers, and [`endpoint`] where the daemon listens and how it is
+//!   reached.
 
 pub mod endpoint;
 pub mod level;
 pub mod name;
 pub mod reason;
+pub mod text;
 
 /// The gRPC API, package `nexus.v1`.
 #[allow(missing_docs, clippy::unwrap_used, unreachable_pub)]

@@ -3,7 +3,8 @@
 //! Nobody matches on the text of a message. What a program may decide by is in [`Reason`] and
 //! [`Details`]; the message is for people.
 
-use std::{collections::HashMap, time::Duration};
+use crate::text;
+use std::{borrow::Cow, collections::HashMap, time::Duration};
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, FieldViolation, StatusExt as _};
 
@@ -329,7 +330,12 @@ fn last_lines(lines: Vec<String>) -> Vec<String> {
     kept
 }
 
-fn clip(mut text: String, max: usize) -> String {
+/// What a server said may be in any of it.
+fn clip(text: String, max: usize) -> String {
+    let mut text = match text::clean(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(cleaned) => cleaned,
+    };
     if text.len() > max {
         text.truncate(text.floor_char_boundary(max - '…'.len_utf8()));
         text.push('…');
@@ -380,6 +386,21 @@ mod tests {
                 Some(reason)
             );
         }
+    }
+
+    #[test]
+    fn nothing_hostile_travels_with_an_error() {
+        let hostile = "\x1b[2J\u{202e}ab\u{200b}c\u{9b}1m";
+        let failure = Failure::new(Reason::ServerError, hostile).with(|d| {
+            d.stderr = vec![hostile.into()];
+            d.hint = Some(hostile.into());
+            d.causes = vec![hostile.into()];
+        });
+        let read = Failure::from_status(&Status::from(failure)).unwrap();
+        assert_eq!(read.message, "abc");
+        assert_eq!(read.details.stderr, ["abc"]);
+        assert_eq!(read.details.causes, ["abc"]);
+        assert_eq!(read.details.hint.as_deref(), Some("abc"));
     }
 
     #[test]

@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use serde_json::Value;
 
 use crate::conformance;
 use crate::definitions;
@@ -37,6 +40,7 @@ pub(crate) struct Catalog {
     generated: u32,
     /// The names of those of the file.
     written: HashSet<String>,
+    lists_file: Option<PathBuf>,
     env_tool: bool,
     state_tools: bool,
     page_size: usize,
@@ -88,6 +92,7 @@ impl Catalog {
                 )
                 .collect(),
             generated: options.tools,
+            lists_file: options.lists_file.clone(),
             env_tool: options.env_tool,
             state_tools: options.state,
             page_size: options.page_size.map_or(usize::MAX, |size| size as usize),
@@ -147,7 +152,21 @@ impl Catalog {
 
     /// Whether a tool of the file has this name.
     pub(crate) fn has_written_tool(&self, name: &str) -> bool {
-        self.written.contains(name)
+        self.written.contains(name) || self.has_in_file(List::Tools, name)
+    }
+
+    /// Whether the file of lists has an entry of this name.
+    pub(crate) fn has_in_file(&self, list: List, name: &str) -> bool {
+        let entries = self.in_file(list.member());
+        let entries = entries.as_ref().and_then(Value::as_array);
+        entries.is_some_and(|entries| entries.iter().any(|entry| entry["name"] == name))
+    }
+
+    /// What the file of lists has under this name, as it is now.
+    pub(crate) fn in_file(&self, member: &str) -> Option<Value> {
+        let text = std::fs::read(self.lists_file.as_ref()?).ok()?;
+        let mut members: Value = serde_json::from_slice(&text).ok()?;
+        Some(members.get_mut(member)?.take())
     }
 
     /// Whether a generated tool has this name.
@@ -168,6 +187,17 @@ impl Catalog {
             .map(|number| definitions::grown_entry(list, number))
             .collect();
         let grown = grown.iter().map(String::as_str);
+        if let Some(Value::Array(entries)) = self.in_file(list.member()) {
+            let entries: Vec<String> = entries.iter().map(Value::to_string).collect();
+            let entries = entries.iter().map(String::as_str);
+            // What can have the lists change has to be there to be called.
+            let grow = match list {
+                List::Tools if self.interactive => &definitions::INTERACTIVE_TOOLS[..],
+                _ => &[],
+            };
+            let grow = grow.iter().copied();
+            return self.page(list, entries.chain(grow).chain(grown), cursor);
+        }
         let fixtures = |all: &'static [&'static str]| {
             let count = if self.conformance { all.len() } else { 0 };
             all.iter().copied().take(count)
@@ -283,7 +313,6 @@ fn written(file: &[u8]) -> io::Result<Vec<(String, String)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
 
     fn catalog(tools: u32, page_size: Option<u32>) -> Catalog {
         Catalog::new(&Options {

@@ -40,6 +40,13 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub tools_file: Option<PathBuf>,
 
+    /// Offer what FILE says in place of our own: a JSON object with any of `tools`, `prompts`, `resources` and
+    /// `resourceTemplates`, each an array of definitions, `instructions`, and `error`, with which calls fail then.
+    ///
+    /// It is read again whenever it is asked for. Its tools take any arguments and return their names.
+    #[arg(long, value_name = "FILE")]
+    pub lists_file: Option<PathBuf>,
+
     /// Answer every list in pages of M entries, linked by opaque cursors.
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
     pub page_size: Option<u32>,

@@ -31,6 +31,7 @@ pub(crate) fn get(name: Option<&str>, arguments: Option<&RawValue>, catalog: &Ca
         "greeting" => ("A greeting", greeting(&arguments)?),
         "code_review" => ("A review of code", code_review(&arguments)?),
         "summarize" => ("A summary", summarize(&arguments)),
+        _ if catalog.has_in_file(List::Prompts, name) => ("A prompt of a file", name.to_owned()),
         _ if catalog.has_grown(List::Prompts, name) => ("A prompt that grew", name.to_owned()),
         _ => return Err(RpcError::invalid_params(format!("unknown prompt {name}"))),
     };

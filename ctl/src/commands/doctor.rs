@@ -241,13 +241,24 @@ async fn handshake(nexus: &Nexus, server: &nexus_client::Server) -> Finding {
     }
     let answered = nexus.servers().ping(name).await;
     let now = nexus.servers().get(name).await;
-    let (state, tools) = now.map_or((server.state, server.tools), |now| (now.state, now.tools));
+    let now = now.unwrap_or_else(|_| server.clone());
+    let (state, tools) = (now.state, now.tools);
     match answered {
         Ok(after) => {
             let plural = if tools == 1 { "" } else { "s" };
             let after = time::short(after);
             let text = format!("answers after {after}, {tools} tool{plural}");
-            finding(Verdict::Good, text, Vec::new())
+            match &*now.warnings {
+                [] => finding(Verdict::Good, text, Vec::new()),
+                [first, rest @ ..] => {
+                    let text = match rest.len() {
+                        0 => format!("{text}, but {first}"),
+                        more => format!("{text}, but {first}; and {more} more like this"),
+                    };
+                    let fix = format!("`nexusctl servers {}` shows all of it", server.slug);
+                    finding(Verdict::Care, text, vec![fix])
+                }
+            }
         }
         Err(_) if state == ServerState::Starting => {
             let text = "takes long to start: it has not answered yet".to_owned();

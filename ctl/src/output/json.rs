@@ -1,5 +1,8 @@
 //! JSON, set out for people without changing a digit of it. PURE.
 
+use super::safe;
+use std::fmt::Write as _;
+
 /// The same JSON with line breaks and indents. What is not JSON comes out odd, but comes out.
 pub(crate) fn pretty(json: &str) -> String {
     let mut text = String::with_capacity(json.len() * 2);
@@ -7,6 +10,12 @@ pub(crate) fn pretty(json: &str) -> String {
     let mut chars = json.chars().filter_outside_strings();
     while let Some((c, inside)) = chars.next() {
         match c {
+            // The same character to a program, and nothing to a terminal.
+            _ if inside && safe::text(c.encode_utf8(&mut [0; 4])).is_empty() => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(text, "\\u{unit:04x}");
+                }
+            }
             _ if inside => text.push(c),
             '{' | '[' => {
                 text.push(c);
@@ -124,8 +133,14 @@ mod tests {
         #[test]
         fn it_is_as_serde_json_sets_it_out(value in any_json()) {
             let expected = serde_json::to_string_pretty(&value).unwrap();
-            prop_assert_eq!(pretty(&value.to_string()), expected.clone());
-            prop_assert_eq!(pretty(&expected), expected);
+            let set_out = pretty(&value.to_string());
+            prop_assert_eq!(&pretty(&expected), &set_out);
+            prop_assert_eq!(serde_json::from_str::<Value>(&set_out).unwrap(), value);
+            // What a terminal would act on is spelt out.
+            prop_assert_eq!(safe::text(&set_out), set_out.as_str());
+            if safe::text(&expected) == expected {
+                prop_assert_eq!(set_out, expected);
+            }
         }
     }
 }

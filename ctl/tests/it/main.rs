@@ -4,6 +4,8 @@
 #[cfg(unix)]
 mod approvals;
 #[cfg(unix)]
+mod approve;
+#[cfg(unix)]
 mod ask;
 #[cfg(unix)]
 mod audit;

@@ -295,7 +295,7 @@ fn agent(context: &Context, presence: &Presence, you: u64) -> v1::Agent {
             false => standing.level.as_str().to_owned(),
         },
         rate_limit: rate_limit.map(convert::rate_limit),
-        rule: standing.rule.unwrap_or_default(),
+        rule: standing.rule.clone().unwrap_or_default(),
         holds: context.pool.held_by(agent.id()),
     }
 }

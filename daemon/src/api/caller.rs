@@ -31,7 +31,7 @@ pub(super) fn of<T>(context: &Context, request: &Request<T>) -> Caller {
         let profile = Chosen::of(&config.profiles, Some(name), "", None, None);
         caller.sight = Arc::new(Sight::default().with_profile(profile));
     }
-    caller.standing = Arc::new(standing);
+    caller.standing = standing;
     caller
 }
 

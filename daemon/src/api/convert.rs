@@ -3,7 +3,7 @@
 use crate::{
     catalog,
     mcp::lists::Kind,
-    policy::{Limit, Policy},
+    policy::{Limit, Policy, hygiene, pins::Judgement},
     pool::{Member, Server, key::Caller},
     supervisor::{
         lists::Lists,
@@ -11,7 +11,7 @@ use crate::{
         status::Status,
     },
 };
-use nexus_proto::{reason::Failure, v1};
+use nexus_proto::{reason::Failure, text, v1};
 use prost_types::Timestamp;
 use std::{sync::Arc, time::SystemTime};
 
@@ -34,22 +34,32 @@ pub(super) fn server(server: &Server, caller: &Caller, policy: &Policy) -> v1::S
     let last_failure = last_failure.map(|past| (&past.failure, Some(timestamp(past.at))));
     let last_failure = last_failure.or(lacks.map(|lacks| (lacks, None)));
     let last_failure = last_failure.map(|(failure, at)| {
-        let failure = Failure::clone(failure);
+        // What a server says when it fails is as strange as all else that it says.
+        let failure = hygiene::failure(Failure::clone(failure));
         (caller.may_know(failure), at)
     });
     // What is run, from where and why not is for the operator.
     let is_operator = caller.standing.is_operator();
     let inside = |text: String| if is_operator { text } else { String::new() };
-    let cause = lacks.map_or(&status.cause, |lacks| &lacks.message).clone();
+    let cause = lacks.map_or(&status.cause, |lacks| &lacks.message);
+    let cause = text::clean(cause).into_owned();
     let cause = match &last_failure {
         Some((failure, _)) if !is_operator => failure.message.clone(),
         _ => cause,
     };
     let lists = server.lists_for(caller);
+    let judgement = lists
+        .of(Kind::Tools)
+        .list
+        .as_ref()
+        .map(|tools| server.judge(tools));
+    let judgement = judgement.unwrap_or_default();
     let count = |kind| {
         let list = lists.of(kind).list.as_ref();
         // As many as there are for anybody.
-        let passes = |key: &str| kind != Kind::Tools || config.tools.passes(key);
+        let passes = |key: &str| {
+            kind != Kind::Tools || config.tools.passes(key) && judgement.held(key).is_none()
+        };
         let entries = list.iter().flat_map(|list| &list.entries);
         number(entries.filter(|entry| passes(&entry.key)).count())
     };
@@ -103,14 +113,14 @@ pub(super) fn server(server: &Server, caller: &Caller, policy: &Policy) -> v1::S
         prompts: count(Kind::Prompts),
         last_failure: last_failure.map(|(failure, at)| v1::ServerFailure {
             reason: failure.reason.as_str().to_owned(),
-            message: failure.message.clone(),
-            stderr: failure.details.stderr.clone(),
-            at,
-            causes: failure.details.causes.clone(),
             fixes: fixes(&failure),
+            message: failure.message,
+            stderr: failure.details.stderr,
+            at,
+            causes: failure.details.causes,
         }),
         next_try: status.next_try.map(timestamp),
-        warnings: warnings(server, &lists, &members),
+        warnings: warnings(server, &lists, &judgement, &members, is_operator),
         latency: status.latency.and_then(|after| after.try_into().ok()),
         instances,
         memory_bytes: None,
@@ -139,7 +149,7 @@ fn instance(server: &Server, member: &Member) -> v1::Instance {
         key: member.key.to_string(),
         state: state(server, &status).into(),
         state_since: Some(timestamp(status.state_since)),
-        cause: status.cause.clone(),
+        cause: text::clean(&status.cause).into_owned(),
         pid: status.pid,
         generation: status.generation,
         restarts: status.restarts,
@@ -149,7 +159,7 @@ fn instance(server: &Server, member: &Member) -> v1::Instance {
 }
 
 /// What to do about a failure, the best first.
-fn fixes(failure: &nexus_proto::reason::Failure) -> Vec<String> {
+fn fixes(failure: &Failure) -> Vec<String> {
     let details = &failure.details;
     details.hint.iter().chain(&details.fixes).cloned().collect()
 }
@@ -169,8 +179,17 @@ fn rank(status: &Status) -> u8 {
     }
 }
 
-fn warnings(server: &Server, lists: &Lists, members: &[Arc<Member>]) -> Vec<String> {
-    let mut warnings = Vec::new();
+fn warnings(
+    server: &Server,
+    lists: &Lists,
+    judgement: &Judgement,
+    members: &[Arc<Member>],
+    is_operator: bool,
+) -> Vec<String> {
+    let mut warnings = match is_operator {
+        true => judgement.warnings(server.config().slug.as_str()),
+        false => Vec::new(),
+    };
     for kind in Kind::ALL {
         let known = lists.of(kind);
         let odd = known.list.iter().flat_map(|list| &list.warnings);

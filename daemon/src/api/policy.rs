@@ -1,6 +1,6 @@
 //! The service `Policy`: for the operator.
 
-use super::{Context, caller, convert};
+use super::{Context, caller, convert, pins};
 use crate::policy::{
     Change, Question,
     consent::{About, Answer},
@@ -85,16 +85,22 @@ impl policy_server::Policy for Policy {
 
     async fn list_changes(
         &self,
-        _request: Request<v1::PolicyListChangesRequest>,
+        request: Request<v1::PolicyListChangesRequest>,
     ) -> Result<Response<v1::PolicyListChangesResponse>, Status> {
-        Err(Status::unimplemented("pins"))
+        self.for_operator(&request)?;
+        let caller = caller::of(&self.0, &request);
+        let changes = pins::list_changes(&self.0, &caller, &request.into_inner())?;
+        Ok(Response::new(changes))
     }
 
     async fn approve(
         &self,
-        _request: Request<v1::PolicyApproveRequest>,
+        request: Request<v1::PolicyApproveRequest>,
     ) -> Result<Response<v1::PolicyApproveResponse>, Status> {
-        Err(Status::unimplemented("pins"))
+        self.for_operator(&request)?;
+        let caller = caller::of(&self.0, &request);
+        let approved = pins::approve(&self.0, &caller, request.into_inner()).await?;
+        Ok(Response::new(approved))
     }
 }
 

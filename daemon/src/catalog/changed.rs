@@ -10,12 +10,15 @@ use tokio::{sync::watch, time::sleep};
 /// How long to wait for more of the same.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// Lists, and the tools in them that are held back, by server and kind.
+type Seen = HashMap<(String, u8), (Arc<List>, Vec<String>)>;
+
 /// What was known when it was last looked at.
 #[derive(Debug)]
 pub struct Changed {
     pool: Arc<Pool>,
     pulse: watch::Receiver<u64>,
-    known: Option<HashMap<(String, u8), Arc<List>>>,
+    known: Option<Seen>,
 }
 
 impl Changed {
@@ -50,13 +53,21 @@ impl Changed {
         }
     }
 
-    fn look(&self, caller: &Caller) -> HashMap<(String, u8), Arc<List>> {
+    fn look(&self, caller: &Caller) -> Seen {
         let servers = self.pool.servers();
         let mut lists = HashMap::new();
         for (name, server) in servers.iter().filter(|(_, server)| caller.sees(server)) {
             for kind in Kind::ALL {
                 if let Some(list) = server.known_list(caller, kind) {
-                    lists.insert((name.clone(), kind as u8), list);
+                    let held = match kind {
+                        Kind::Tools => server
+                            .judge(&list)
+                            .held_tools()
+                            .map(str::to_owned)
+                            .collect(),
+                        _ => Vec::new(),
+                    };
+                    lists.insert((name.clone(), kind as u8), (list, held));
                 }
             }
         }
@@ -65,15 +76,13 @@ impl Changed {
 }
 
 /// What is new, gone or other than it was.
-fn difference(
-    before: &HashMap<(String, u8), Arc<List>>,
-    now: &HashMap<(String, u8), Arc<List>>,
-) -> Vec<(String, Kind)> {
+fn difference(before: &Seen, now: &Seen) -> Vec<(String, Kind)> {
     let kind = |number: u8| Kind::ALL[usize::from(number)];
-    let is_news = |list: Option<&Arc<List>>, other: &Arc<List>| match list {
-        Some(list) => !Arc::ptr_eq(list, other),
+    type One = (Arc<List>, Vec<String>);
+    let is_news = |list: Option<&One>, other: &One| match list {
+        Some((list, held)) => !Arc::ptr_eq(list, &other.0) || *held != other.1,
         // An empty list that comes or goes is no change to anybody.
-        None => !other.entries.is_empty(),
+        None => !other.0.entries.is_empty(),
     };
     let mut changed = Vec::new();
     for (key, list) in now {

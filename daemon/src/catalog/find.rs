@@ -64,6 +64,9 @@ impl Catalog {
                         let item = Arc::clone(item);
                         return Ok(Found { server, item });
                     }
+                    if let Some(failure) = names.held(&server.config(), own_name, name) {
+                        return Err(NotFound::Never(failure));
+                    }
                     named_server.get_or_insert((server, names, own_name));
                 }
                 None => {
@@ -93,16 +96,20 @@ impl Catalog {
     ) -> Result<Found<T>, NotFound> {
         let mut found: Vec<Found<T>> = Vec::new();
         let mut unlisted = None;
+        let mut held = None;
         let is_left_out = |server: &Arc<Server>| without.iter().any(|out| Arc::ptr_eq(out, server));
         let is_dotted = readings(name).next().is_some();
         let servers = self.pool.servers();
         let asked = |server: &&Arc<Server>| caller.sees(server) && !is_left_out(server);
         for server in servers.values().filter(asked) {
             match self.of::<T>(server, caller) {
-                Some(names) => found.extend(names.by_name.get(name).map(|item| Found {
-                    server: Arc::clone(server),
-                    item: Arc::clone(item),
-                })),
+                Some(names) => match names.by_name.get(name) {
+                    Some(item) => found.push(Found {
+                        server: Arc::clone(server),
+                        item: Arc::clone(item),
+                    }),
+                    None => held = held.or_else(|| names.held(&server.config(), name, name)),
+                },
                 // One that keeps ending, or would have to be woken for it, is not worth the wait; nor is
                 // any for a name that says which server is meant.
                 None if !is_dotted && is_coming(&server.readiness_for(caller)) => {
@@ -110,6 +117,9 @@ impl Catalog {
                 }
                 None => {}
             }
+        }
+        if let (true, None, Some(failure)) = (found.is_empty(), &unlisted, held) {
+            return Err(NotFound::Never(failure));
         }
         match (found.len(), unlisted) {
             (1, None) => found

@@ -4,12 +4,13 @@ use super::{Catalog, search::Index};
 use crate::{
     config::{ServerConfig, ToolFilter},
     mcp::lists::{Definition, Kind, List},
+    policy::pins::{Judgement, Pins},
     pool::{Pool, Server},
 };
 use nexus_config::Profile;
 use nexus_proto::{
     name::{Slug, tool_name},
-    reason::Reason,
+    reason::{Failure, Reason},
 };
 use parking_lot::Mutex;
 use std::{
@@ -59,6 +60,10 @@ pub struct Names<T> {
     filter: ToolFilter,
     /// Of whoever has this profile.
     profile: Option<Arc<Profile>>,
+    /// What has changed of them.
+    judgement: Arc<Judgement>,
+    /// As of when.
+    judged_at: u64,
 }
 
 impl<T: Item> Names<T> {
@@ -66,7 +71,14 @@ impl<T: Item> Names<T> {
         config: &ServerConfig,
         source: &Arc<List>,
         profile: Option<&Arc<Profile>>,
+        pins: &Pins,
     ) -> Self {
+        // Before it is judged: what changes meanwhile is judged again.
+        let judged_at = pins.revision();
+        let judgement = match T::KIND {
+            Kind::Tools => pins.judge(config, source),
+            _ => Arc::default(),
+        };
         let (server, slug) = (config.name.as_str(), &config.slug);
         let mut names = Self {
             list: Vec::with_capacity(source.entries.len()),
@@ -77,13 +89,16 @@ impl<T: Item> Names<T> {
             slug: slug.clone(),
             filter: config.tools.clone(),
             profile: profile.cloned(),
+            judgement: Arc::clone(&judgement),
+            judged_at,
         };
         // What is left out here can be neither listed nor called.
         let passes = |definition: &&Definition| {
             let tool = &definition.key;
             let servers = [server, slug.as_str()];
             T::KIND != Kind::Tools
-                || config.tools.passes(tool)
+                || judgement.held(tool).is_none()
+                    && config.tools.passes(tool)
                     && profile.is_none_or(|profile| profile.has_tool(&servers, tool))
         };
         for definition in source.entries.iter().filter(passes) {
@@ -97,6 +112,27 @@ impl<T: Item> Names<T> {
             names.by_agent_name.entry(name).or_insert(item);
         }
         names
+    }
+
+    /// Why there is none of that name, if it is there but held back.
+    pub(super) fn held(
+        &self,
+        config: &ServerConfig,
+        own_name: &str,
+        name: &str,
+    ) -> Option<Failure> {
+        let change = self.judgement.held(own_name).or_else(|| {
+            let mut held = self.judgement.held_tools();
+            let tool = held.find(|tool| tool_name(&self.slug, tool) == name)?;
+            self.judgement.held(tool)
+        })?;
+        let servers = [config.name.as_str(), self.slug.as_str()];
+        let is_seen = self.filter.passes(&change.tool)
+            && self
+                .profile
+                .as_ref()
+                .is_none_or(|profile| profile.has_tool(&servers, &change.tool));
+        is_seen.then(|| Judgement::refusal(config, change))
     }
 }
 
@@ -127,18 +163,22 @@ impl<T: Item> Cache<T> {
             Arc::ptr_eq(&names.source, &source)
                 && names.slug == config.slug
                 && names.filter == config.tools
+                && names.judged_at == pool.pins().revision()
                 && names.profile.as_ref().map(Arc::as_ptr) == profile.map(Arc::as_ptr)
         };
         if let Some(names) = of_server.iter().find(is_it) {
             return Arc::clone(names);
         }
-        let names = Arc::new(Names::new(&config, &source, profile));
+        let names = Arc::new(Names::new(&config, &source, profile, pool.pins()));
         // Lists that only we remember are nobody's any more.
         of_server.retain(|old| {
             let is_used = |profile: &Arc<Profile>| Arc::strong_count(profile) > 1;
             let is_held =
                 Arc::strong_count(&old.source) > 1 && old.profile.as_ref().is_none_or(is_used);
-            is_held && old.slug == config.slug && old.filter == config.tools
+            is_held
+                && old.judged_at == names.judged_at
+                && old.slug == config.slug
+                && old.filter == config.tools
         });
         of_server.push(Arc::clone(&names));
         let servers = pool.servers();

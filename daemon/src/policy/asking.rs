@@ -1,13 +1,13 @@
 //! Has somebody asked before a server is used, where that is wanted.
 
 use super::{
-    Policy, Standing,
+    Policy,
     approvals::Ask,
     consent::{self, About, Answer, Grant, Verdict},
     wording::{Wish, shown},
 };
 use crate::{
-    agent::{Agent, Question},
+    agent::{Agent, Question, Standing},
     config::ServerConfig,
     supervisor::Target,
 };

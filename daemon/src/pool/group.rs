@@ -10,9 +10,12 @@ use super::{
 use crate::{
     agent::Answers,
     config::{ServerConfig, Start},
-    mcp::subscriptions::Subscriptions,
+    mcp::{lists::Kind, subscriptions::Subscriptions},
+    policy::hygiene,
     supervisor::{
-        Common, Instance, InstanceSpec, Target, lists::ListBoard, machine::Command,
+        Common, Instance, InstanceSpec, Target,
+        lists::{ListBoard, Lists, Wash},
+        machine::Command,
         status::Readiness,
     },
     transport::http::{Memory, spec::Secret},
@@ -20,14 +23,24 @@ use crate::{
 use nexus_proto::reason::Failure;
 use parking_lot::Mutex;
 use std::{
+    collections::HashSet,
     path::{Path, PathBuf},
     sync::{Arc, Weak},
     time::Duration,
 };
 use tracing::warn;
 
+/// So many oddities of one group are told at the most: a server may make up as many as it likes.
+const MAX_TOLD: usize = 1000;
+
 /// A process that is a project's or a credential's own ends when it is not used for so long.
 const KEYED_IDLE_STOP: Duration = Duration::from_secs(30 * 60);
+
+/// Nobody sees what a server tells as it came.
+const WASH: Wash = Wash {
+    list: hygiene::list,
+    info: hygiene::info,
+};
 
 /// The processes of one key.
 #[derive(Debug)]
@@ -59,7 +72,7 @@ impl Group {
         let identity = config.identity(folder.as_deref(), &key.secret());
         let shelf = server.surroundings.shelf.as_ref();
         let kept = shelf.map(|shelf| shelf.read(&identity)).unwrap_or_default();
-        let lists = Arc::new(ListBoard::new(kept, Arc::clone(&server.asks)));
+        let lists = Arc::new(ListBoard::new(kept, Arc::clone(&server.asks), WASH));
         let subscriptions = Arc::new(Subscriptions::default());
         let memory = Arc::new(Memory::default());
         // Whoever cannot be asked need not wait for others who can.
@@ -210,11 +223,20 @@ async fn keep_lists(group: Weak<Group>, server: Weak<Server>) {
         return;
     };
     let mut warned = false;
+    let mut told = HashSet::new();
+    // What was on disk is no news, but has to be looked at.
+    if let (Some(group), Some(server)) = (group.upgrade(), server.upgrade()) {
+        let known = group.lists.current().clone();
+        tell_changes(&server, &known, &mut told);
+    }
     while news.changed().await.is_ok() {
         let (Some(group), Some(server)) = (group.upgrade(), server.upgrade()) else {
             return;
         };
         server.beat();
+        let known = group.lists.current().clone();
+        tell_oddities(&server, &known, &mut told);
+        tell_changes(&server, &known, &mut told);
         let Some(shelf) = server.surroundings.shelf.clone() else {
             continue;
         };
@@ -229,6 +251,29 @@ async fn keep_lists(group: Weak<Group>, server: Weak<Server>) {
             && !std::mem::replace(&mut warned, true)
         {
             warn!(%error, "lists cannot be kept on disk");
+        }
+    }
+}
+
+/// Tells what is odd about the lists of a server, each thing once.
+fn tell_oddities(server: &Server, lists: &Lists, told: &mut HashSet<String>) {
+    let lists = Kind::ALL.map(|kind| lists.of(kind).list.clone());
+    let lists = lists.iter().flatten();
+    for warning in lists.flat_map(|list| &list.warnings) {
+        if told.len() < MAX_TOLD && told.insert(warning.clone()) {
+            server.remark(warning);
+        }
+    }
+}
+
+/// Tells which tools are not what was approved of, each once.
+fn tell_changes(server: &Server, lists: &Lists, told: &mut HashSet<String>) {
+    let Some(tools) = &lists.of(Kind::Tools).list else {
+        return;
+    };
+    for warning in server.judge(tools).warnings(server.config().slug.as_str()) {
+        if told.len() < MAX_TOLD && told.insert(warning.clone()) {
+            server.remark(&warning);
         }
     }
 }

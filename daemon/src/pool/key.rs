@@ -2,9 +2,9 @@
 
 use super::{Server, Sight};
 use crate::{
-    agent::{Agent, Answers},
+    agent::{Agent, Answers, Standing},
     config::Sharing,
-    policy::{Standing, for_agent},
+    policy::for_agent,
 };
 use nexus_config::policy::Level;
 use nexus_proto::reason::{Failure, Reason};

@@ -15,10 +15,11 @@ use crate::{
         lists::{Kind, List},
         subscriptions::Subscription,
     },
+    policy::pins::{Change, Judgement, Pins},
     supervisor::{
         limiter::Limiter,
         lists::Lists,
-        log::{LogRing, file::LogFolder},
+        log::{LogRing, Source, file::LogFolder},
         machine::{Command, Outcome},
         status::Readiness,
     },
@@ -34,7 +35,7 @@ use std::{
     },
 };
 use tokio::sync::watch;
-use tracing::debug;
+use tracing::{debug, warn};
 
 /// For how many different agents, projects or credentials one server may have processes.
 const MAX_GROUPS: usize = 64;
@@ -46,6 +47,7 @@ pub(super) struct Surroundings {
     pub(super) pulse: Arc<watch::Sender<u64>>,
     pub(super) shelf: Option<Shelf>,
     pub(super) logs: Option<LogFolder>,
+    pub(super) pins: Pins,
 }
 
 /// One server.
@@ -151,6 +153,17 @@ impl Server {
         &self.log
     }
 
+    /// Something of ours about it, for its log and for that of the daemon.
+    pub(super) fn remark(&self, remark: &str) {
+        warn!(server = self.config().name, "{remark}");
+        // Of no process: it is none of a server's last words.
+        let source = Source {
+            instance: 0,
+            generation: 0,
+        };
+        self.log.push(source, format!("nexus: {remark}"));
+    }
+
     /// Whether calls do not start it.
     pub fn is_held(&self) -> bool {
         self.held.load(Ordering::Relaxed)
@@ -178,6 +191,36 @@ impl Server {
         let group = self.group_for_lists(caller).ok()?;
         let lists = group.lists.current();
         lists.of(kind).list.clone()
+    }
+
+    /// What all its processes list as tools, as far as it is known.
+    pub fn tool_lists(&self) -> Vec<Arc<List>> {
+        let groups = self.groups.read();
+        let lists = groups
+            .values()
+            .map(|group| group.lists.current().of(Kind::Tools).list.clone());
+        lists.flatten().collect()
+    }
+
+    /// What of these tools is not what was approved of.
+    pub fn judge(&self, tools: &Arc<List>) -> Arc<Judgement> {
+        self.surroundings.pins.judge(&self.config(), tools)
+    }
+
+    /// All its tools that are not what was approved of, and whether they are held back.
+    pub fn changes(&self) -> (Vec<Change>, bool) {
+        let mut changes: Vec<Change> = Vec::new();
+        let mut holds = false;
+        for list in self.tool_lists() {
+            let judgement = self.judge(&list);
+            holds |= judgement.holds;
+            for change in &judgement.changes {
+                if !changes.contains(change) {
+                    changes.push(change.clone());
+                }
+            }
+        }
+        (changes, holds)
     }
 
     /// Whether a call of this caller's could be sent now.

@@ -23,7 +23,7 @@ use std::{
 };
 
 /// Files of another form are not read.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// How many servers, in how many folders, are remembered.
 const MAX_FILES: usize = 1000;

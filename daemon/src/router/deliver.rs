@@ -11,6 +11,7 @@ use crate::{
         revision::Revision,
         rounds::{self, InputRequired, MAX_ROUNDS},
     },
+    policy::hygiene,
     pool::{Admission, Server, key::Caller},
 };
 use bytes::Bytes;
@@ -66,9 +67,12 @@ pub(super) async fn before_deadline<T>(
         let message = format!("{what} was not answered within {patience:?}");
         Err(Failure::new(Reason::Deadline, message))
     });
-    outcome.map_err(|failure| match failure.reason {
-        Reason::Deadline => failure.with(|details| details.maybe_executed |= *sent),
-        _ => failure,
+    outcome.map_err(|failure| {
+        let failure = hygiene::failure(failure);
+        match failure.reason {
+            Reason::Deadline => failure.with(|details| details.maybe_executed |= *sent),
+            _ => failure,
+        }
     })
 }
 

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     catalog::{Item as _, Prompt, Tool},
     mcp::{MAX_MESSAGE, connection::CallEvent, lists::Kind, outgoing::Param},
-    policy::{Action, audit::Entry},
+    policy::{Action, audit::Entry, output::Shape},
     pool::key::Caller,
 };
 use bytes::Bytes;
@@ -159,7 +159,8 @@ impl Router {
                 headers: tool.headers(&call.arguments),
                 server: found.server,
             };
-            job.run(sent).await
+            let result = job.run(sent).await?;
+            self.fit(Shape::Call, &job, result)
         })
         .await
         .map_err(|failure| call.caller.may_know(failure))
@@ -233,7 +234,7 @@ impl Router {
                 headers: Vec::new(),
             };
             let result = job.run(sent).await?;
-            Ok((result, name))
+            Ok((self.fit(Shape::Read, &job, result)?, name))
         })
         .await
         .map_err(|failure| read.caller.may_know(failure))
@@ -287,10 +288,24 @@ impl Router {
                 log_level: None,
                 headers: Vec::new(),
             };
-            job.run(sent).await
+            let result = job.run(sent).await?;
+            self.fit(Shape::Prompt, &job, result)
         })
         .await
         .map_err(|failure| get.caller.may_know(failure))
+    }
+
+    /// A result as its server's limit allows it.
+    fn fit(&self, shape: Shape, job: &Job<'_>, result: Bytes) -> Result<Bytes, Failure> {
+        let config = job.server.config();
+        let limit = self.policy.largest_result(&config.rules);
+        let fitted = limit.apply(shape, result, || (job.what)());
+        fitted.map_err(|failure| {
+            failure.with(|details| {
+                details.server = Some(config.name.clone());
+                details.tool = job.item.map(str::to_owned);
+            })
+        })
     }
 
     /// Suggests what an argument might be.

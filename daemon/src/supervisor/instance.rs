@@ -207,7 +207,14 @@ mod tests {
         };
         let common = Common {
             limiter: Arc::new(Limiter::new(1)),
-            lists: Arc::new(ListBoard::new(Default::default(), Arc::default())),
+            lists: Arc::new(ListBoard::new(
+                Default::default(),
+                Arc::default(),
+                super::super::lists::Wash {
+                    list: |_, list| list,
+                    info: |info| info,
+                },
+            )),
             log: Arc::new(LogRing::new(None)),
             held: Arc::default(),
             answers: Answers::ALL,

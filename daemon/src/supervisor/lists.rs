@@ -4,6 +4,7 @@ use crate::mcp::{
     handshake::{Listed, ServerInfo},
     lists::{Kind, List},
 };
+use nexus_proto::text;
 use std::{
     sync::{
         Arc,
@@ -93,18 +94,29 @@ impl Lists {
     }
 }
 
+/// What becomes of what a server tells before anybody can read it.
+#[derive(Debug, Clone, Copy)]
+pub struct Wash {
+    /// Of a list.
+    pub list: fn(Kind, List) -> List,
+    /// Of what it says of itself.
+    pub info: fn(ServerInfo) -> ServerInfo,
+}
+
 /// Where the processes of one server write what they tell, for everybody to read.
 #[derive(Debug)]
 pub struct ListBoard {
+    wash: Wash,
     lists: watch::Sender<Lists>,
     asks: Arc<AtomicBool>,
 }
 
 impl ListBoard {
     /// What was known before. Whether a server asks is known of all its processes at once.
-    pub fn new(lists: Lists, asks: Arc<AtomicBool>) -> Self {
+    pub fn new(lists: Lists, asks: Arc<AtomicBool>, wash: Wash) -> Self {
         asks.fetch_or(lists.asks, Ordering::Relaxed);
         Self {
+            wash,
             asks,
             lists: watch::channel(lists).0,
         }
@@ -154,6 +166,7 @@ impl ListBoard {
 
     /// A process has introduced itself.
     pub(super) fn introduce(&self, info: ServerInfo) {
+        let info = (self.wash.info)(info);
         self.lists.send_if_modified(|lists| {
             lists.greet_as_legacy = false;
             if info.revision.is_modern() {
@@ -170,6 +183,12 @@ impl ListBoard {
 
     /// A process has given a list, or could not.
     pub(super) fn list(&self, listed: Listed) {
+        let Listed { kind, list } = listed;
+        let list = match list {
+            Ok((list, ttl)) => Ok(((self.wash.list)(kind, list), ttl)),
+            Err(error) => Err(text::clean(&error).into_owned()),
+        };
+        let listed = Listed { kind, list };
         self.lists.send_if_modified(|lists| lists.note(listed));
     }
 }
@@ -177,6 +196,11 @@ impl ListBoard {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const AS_IT_IS: Wash = Wash {
+        list: |_, list| list,
+        info: |info| info,
+    };
 
     fn listed(list: Result<List, String>, ttl: Option<Duration>) -> Listed {
         Listed {
@@ -187,7 +211,7 @@ mod tests {
 
     #[test]
     fn an_old_list_is_better_than_none() {
-        let board = ListBoard::new(Lists::default(), Arc::default());
+        let board = ListBoard::new(Lists::default(), Arc::default(), AS_IT_IS);
         let tools = || board.current().of(Kind::Tools).clone();
         board.list(listed(Err("no".into()), None));
         assert!(tools().list.unwrap().entries.is_empty());
@@ -204,7 +228,7 @@ mod tests {
 
     #[test]
     fn the_same_list_again_is_no_news() {
-        let board = ListBoard::new(Lists::default(), Arc::default());
+        let board = ListBoard::new(Lists::default(), Arc::default(), AS_IT_IS);
         let mut news = board.subscribe();
         board.list(listed(Ok(List::default()), None));
         assert!(news.has_changed().unwrap());
@@ -215,7 +239,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_list_is_stale_when_its_server_says_so() {
-        let board = ListBoard::new(Lists::default(), Arc::default());
+        let board = ListBoard::new(Lists::default(), Arc::default(), AS_IT_IS);
         let stale = || board.current().of(Kind::Tools).is_stale();
         board.list(listed(Ok(List::default()), None));
         tokio::time::advance(Duration::from_secs(86_400)).await;

@@ -2,7 +2,7 @@
 
 use crate::{
     mcp_client::{ERAS, Mcp},
-    support::start_with,
+    support::{Home, servers, start_with, test_server_with},
 };
 use nexus_client::{CallEvent, Nexus};
 use serde_json::json;
@@ -10,7 +10,12 @@ use serde_json::json;
 #[tokio::test]
 async fn odd_results_come_back_byte_for_byte() {
     for era in ["legacy", "modern"] {
-        let daemon = start_with(&["--era", era, "--interactive"]);
+        let home = Home::new();
+        // One of them is larger than what is allowed unless told.
+        let keys = json!({"max_result": "16MB"});
+        let server = test_server_with(&["--era", era, "--interactive"], keys);
+        home.configure(&servers(&[("t", server)]));
+        let daemon = home.start();
         let nexus = daemon.client().await;
         let corpus = nexus_test_server::odd_results();
         assert!(corpus.len() >= 16);

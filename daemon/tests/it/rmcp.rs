@@ -2,6 +2,7 @@
 //! protocol; and its client against the test server, so that the test server is known to be good.
 
 mod client;
+mod consent;
 
 use crate::support::{Daemon, Home, NEXUSD, eventually, server_when, servers};
 use nexus_client::{

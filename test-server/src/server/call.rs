@@ -46,6 +46,11 @@ pub(super) fn call(server: &Arc<Server>, request: &Request<'_>) {
         return ticket.deliver(Err(RpcError::invalid_params("name is required")));
     };
     let arguments = params.arguments.map_or("{}", |raw| raw.get());
+    if let Some(told) = server.catalog.in_file("error") {
+        let message = told["message"].as_str().unwrap_or_default();
+        let error = RpcError::new(-32000, message).with_data(told["data"].to_string());
+        return ticket.deliver(Err(error));
+    }
     let (job, nonce) = match tools::prepare(&server.catalog, name, arguments) {
         Ok(prepared) => prepared,
         Err(Refusal::UnknownTool) => {

@@ -41,18 +41,24 @@ impl Server {
         }
         self.listeners.add_legacy(request.session, request.out);
         let capabilities = self.capabilities();
-        let instructions = quoted(INSTRUCTIONS);
+        let instructions = self.instructions();
         Outcome::complete(format!(
             r#""protocolVersion":"{version}","capabilities":{capabilities},"serverInfo":{SERVER_INFO},"instructions":{instructions}"#
         ))
     }
 
     pub(super) fn discover(&self) -> Outcome {
-        let (versions, instructions) = (self.spoken.supported(), quoted(INSTRUCTIONS));
+        let (versions, instructions) = (self.spoken.supported(), self.instructions());
         let capabilities = self.capabilities();
         Outcome::cacheable(format!(
             r#""supportedVersions":{versions},"capabilities":{capabilities},"instructions":{instructions}"#
         ))
+    }
+
+    /// JSON text.
+    fn instructions(&self) -> String {
+        let written = self.catalog.in_file("instructions");
+        written.map_or_else(|| quoted(INSTRUCTIONS), |text| text.to_string())
     }
 
     fn capabilities(&self) -> &'static str {

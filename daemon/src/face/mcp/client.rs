@@ -259,7 +259,7 @@ impl Client {
                 caller.sight = Arc::new(caller.sight.with_profile(profile));
             }
         }
-        caller.standing = Arc::new(standing);
+        caller.standing = standing;
         caller
     }
 

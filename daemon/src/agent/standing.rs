@@ -84,7 +84,7 @@ impl Standing {
 }
 
 /// Whether a program is the operator's: it is one of theirs, and no agent has started it.
-pub(super) fn is_operator(policy: &Policy, own: &[String], starters: &[Vec<String>]) -> bool {
+pub fn is_operator(policy: &Policy, own: &[String], starters: &[Vec<String>]) -> bool {
     let is_theirs = own.iter().any(|name| name == "nexusctl") || is_program(&policy.operators, own);
     let is_agent = |names: &Vec<String>| {
         names.iter().any(|name| AGENTS.contains(&name.as_str()))
