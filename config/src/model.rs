@@ -338,7 +338,11 @@ impl ToolFilter {
 /// Whether a name fits a pattern in which `*` stands for anything.
 pub fn matches(pattern: &str, name: &str) -> bool {
     // Gemini writes `tool(arguments)`; only the tool counts here.
-    let pattern = pattern.split('(').next().unwrap_or_default();
+    glob(pattern.split('(').next().unwrap_or_default(), name)
+}
+
+/// The same, and nothing but `*` is special.
+pub(crate) fn glob(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = name.strip_prefix(first) else {

@@ -1,7 +1,7 @@
 //! What agents may do, as the operator has written it. Pure.
 
 use crate::{
-    model::{matches, words},
+    model::{glob, words},
     profile::{fits, is_below},
 };
 use std::{path::Path, time::Duration};
@@ -205,7 +205,7 @@ impl Rule {
 
 /// Whether one of the programs has a name of that kind: a pattern with a slash is for paths.
 pub fn is_program(patterns: &[String], programs: &[String]) -> bool {
-    let any = |pattern: &String| programs.iter().any(|program| matches(pattern, program));
+    let any = |pattern: &String| programs.iter().any(|program| glob(pattern, program));
     patterns.iter().any(any)
 }
 

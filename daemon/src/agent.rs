@@ -15,6 +15,7 @@ pub use registry::{Presence, Registry};
 pub use standing::{Role, Standing, is_operator};
 
 use bytes::Bytes;
+use nexus_proto::text;
 use parking_lot::RwLock;
 use std::{
     collections::BTreeMap,
@@ -25,6 +26,9 @@ use std::{
     },
 };
 use tokio::sync::watch;
+
+/// No name is longer.
+const MAX_NAME: usize = 128;
 
 /// What an agent declares that has not said what it can be asked.
 const NOTHING: Bytes = Bytes::from_static(b"{}");
@@ -106,8 +110,14 @@ impl Agent {
 
     /// It calls itself so.
     pub fn called(&self, name: &str) {
+        if *self.name.read() == name {
+            return;
+        }
+        // It is shown to people who decide by it.
+        let name = text::clean(name).replace(['\n', '\t'], " ");
+        let name: String = name.chars().take(MAX_NAME).collect();
         if *self.name.read() != name {
-            name.clone_into(&mut self.name.write());
+            *self.name.write() = name;
         }
     }
 

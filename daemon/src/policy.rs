@@ -10,6 +10,7 @@ pub mod limits;
 pub mod output;
 pub mod pins;
 pub mod rate;
+mod redact;
 mod wording;
 
 pub use approvals::{Approvals, Change, Question};
@@ -19,7 +20,7 @@ pub use errors::for_agent;
 pub use limits::{Limit, Limits};
 
 use crate::{
-    agent::{Agent, Standing, is_operator},
+    agent::{Agent, Programs, Standing, is_operator},
     config::{Config, ServerRules},
 };
 use nexus_config::policy::{self as written, Subject};
@@ -153,7 +154,10 @@ impl Policy {
 
 fn find(rules: &Rules, agent: &Agent, project: Option<&Path>) -> Standing {
     let programs = agent.programs();
-    if !agent.is_agent() && is_operator(&rules.policy, &programs.own, &programs.starters) {
+    // Where the system does not tell programs, whoever does not say that it is an agent has to be believed.
+    let is_operators =
+        !Programs::ARE_KNOWN || is_operator(&rules.policy, &programs.own, &programs.starters);
+    if !agent.is_agent() && is_operators {
         return Standing::OPERATOR;
     }
     let (name, programs) = (agent.name(), programs.all());

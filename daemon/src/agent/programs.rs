@@ -14,6 +14,9 @@ pub struct Programs {
 }
 
 impl Programs {
+    /// Whether the system tells them.
+    pub const ARE_KNOWN: bool = cfg!(any(target_os = "linux", windows));
+
     /// Those of a process, as far as the system tells.
     pub fn of(pid: u32) -> Self {
         let mut generations = generations(pid).into_iter();

@@ -85,6 +85,8 @@ impl Standing {
 
 /// Whether a program is the operator's: it is one of theirs, and no agent has started it.
 pub fn is_operator(policy: &Policy, own: &[String], starters: &[Vec<String>]) -> bool {
+    // The file alone: a process may call itself anything, and so may a script.
+    let own = own.get(..2).unwrap_or(own);
     let is_theirs = own.iter().any(|name| name == "nexusctl") || is_program(&policy.operators, own);
     let is_agent = |names: &Vec<String>| {
         names.iter().any(|name| AGENTS.contains(&name.as_str()))

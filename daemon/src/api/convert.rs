@@ -19,9 +19,13 @@ use std::{sync::Arc, time::SystemTime};
 pub(super) fn server(server: &Server, caller: &Caller, policy: &Policy) -> v1::Server {
     let config = server.config();
     let limits = policy.limits().of_server(&config.name);
+    let is_operator = caller.standing.is_operator();
     let mut members = server.members();
     members.retain(|member| member.is_for(caller));
-    let instances: Vec<_> = members.iter().map(|m| instance(server, m)).collect();
+    let instances: Vec<_> = members
+        .iter()
+        .map(|member| instance(server, member, is_operator))
+        .collect();
     // Nobody may have needed it yet.
     let nothing = Status::new();
     let best = members.iter().max_by_key(|member| rank(&member.current()));
@@ -39,7 +43,6 @@ pub(super) fn server(server: &Server, caller: &Caller, policy: &Policy) -> v1::S
         (caller.may_know(failure), at)
     });
     // What is run, from where and why not is for the operator.
-    let is_operator = caller.standing.is_operator();
     let inside = |text: String| if is_operator { text } else { String::new() };
     let cause = lacks.map_or(&status.cause, |lacks| &lacks.message);
     let cause = text::clean(cause).into_owned();
@@ -65,7 +68,7 @@ pub(super) fn server(server: &Server, caller: &Caller, policy: &Policy) -> v1::S
     };
     let sum = |count: fn(&v1::Instance) -> u32| instances.iter().map(count).sum();
     let timing = |percent| {
-        let time = server.timings().percentile(percent);
+        let time = server.timings().percentile(percent).filter(|_| is_operator);
         time.and_then(|time| time.try_into().ok())
     };
     v1::Server {
@@ -96,7 +99,7 @@ pub(super) fn server(server: &Server, caller: &Caller, policy: &Policy) -> v1::S
         restarts: sum(|instance| instance.restarts),
         in_flight: sum(|instance| instance.in_flight),
         waiting: sum(|instance| instance.waiting),
-        calls: server.calls(),
+        calls: if is_operator { server.calls() } else { 0 },
         call_p50: timing(50),
         call_p99: timing(99),
         info: lists.info.as_ref().map(|info| v1::ServerInfo {
@@ -141,7 +144,7 @@ pub(super) fn rate_limit(limit: Limit) -> v1::RateLimit {
     }
 }
 
-fn instance(server: &Server, member: &Member) -> v1::Instance {
+fn instance(server: &Server, member: &Member, is_operator: bool) -> v1::Instance {
     let (in_flight, waiting) = member.counts();
     let status = member.current();
     v1::Instance {
@@ -149,7 +152,10 @@ fn instance(server: &Server, member: &Member) -> v1::Instance {
         key: member.key.to_string(),
         state: state(server, &status).into(),
         state_since: Some(timestamp(status.state_since)),
-        cause: text::clean(&status.cause).into_owned(),
+        cause: match is_operator {
+            true => text::clean(&status.cause).into_owned(),
+            false => String::new(),
+        },
         pid: status.pid,
         generation: status.generation,
         restarts: status.restarts,

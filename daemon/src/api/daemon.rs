@@ -4,7 +4,7 @@ use super::{
     Context, broken, caller,
     convert::{number, timestamp},
 };
-use crate::platform;
+use crate::{platform, supervisor::status::Readiness};
 use nexus_proto::v1::{self, daemon_server};
 use std::sync::Arc;
 use tonic::{Request, Response, Status};
@@ -21,9 +21,13 @@ impl daemon_server::Daemon for Daemon {
         let caller = caller::of(&self.0, &request);
         let servers = self.0.pool.servers();
         let servers: Vec<_> = servers.values().filter(|s| caller.oversees(s)).collect();
-        let ready = servers.iter().filter(|server| server.is_ready());
+        let is_operator = caller.standing.is_operator();
+        let ready = servers.iter().filter(|server| match is_operator {
+            true => server.is_ready(),
+            false => matches!(server.readiness_for(&caller), Readiness::Ready(_)),
+        });
         // What others do is for the operator to know.
-        let (in_flight, calls) = match caller.standing.is_operator() {
+        let (in_flight, calls) = match is_operator {
             true => (number(self.0.router.in_flight()), self.0.router.calls()),
             false => caller.agent.counts(),
         };
@@ -35,6 +39,7 @@ impl daemon_server::Daemon for Daemon {
             config_files: config
                 .files
                 .iter()
+                .filter(|_| is_operator)
                 .map(|file| file.display().to_string())
                 .collect(),
             demo: config.demo,
@@ -45,10 +50,15 @@ impl daemon_server::Daemon for Daemon {
             calls,
             memory_bytes: platform::memory_bytes(),
             stopping: self.0.router.is_closed(),
-            http: self.0.http.as_ref().map(|door| v1::HttpDoor {
-                address: door.address.to_string(),
-                token_file: door.token_file.display().to_string(),
-            }),
+            http: self
+                .0
+                .http
+                .as_ref()
+                .filter(|_| is_operator)
+                .map(|door| v1::HttpDoor {
+                    address: door.address.to_string(),
+                    token_file: door.token_file.display().to_string(),
+                }),
         }))
     }
 

@@ -139,6 +139,7 @@ impl servers_server::Servers for Servers {
     ) -> Result<Response<v1::ServersRefreshResponse>, Status> {
         let caller = caller::of(&self.0, &request);
         let server = self.0.pool.get(&request.into_inner().server, &caller)?;
+        caller.check_control()?;
         server.refresh(&caller).await?;
         Ok(Response::new(v1::ServersRefreshResponse {
             server: Some(convert::server(&server, &caller, &self.0.policy)),
@@ -151,6 +152,7 @@ impl servers_server::Servers for Servers {
     ) -> Result<Response<v1::ServersPingResponse>, Status> {
         let caller = caller::of(&self.0, &request);
         let server = self.0.pool.get(&request.into_inner().server, &caller)?;
+        caller.check_control()?;
         let round_trip = timeout(PING_TIMEOUT, ping(&server, &caller))
             .await
             .unwrap_or_else(|_| {

@@ -46,7 +46,8 @@ impl tools_server::Tools for Tools {
     ) -> Result<Response<v1::ToolsGetResponse>, Status> {
         let caller = caller::of(&self.0, &request);
         let name = request.into_inner().name;
-        let found = self.0.router.find::<Tool>(&name, &caller).await?;
+        let found = self.0.router.find::<Tool>(&name, &caller).await;
+        let found = found.map_err(|failure| caller.may_know(failure))?;
         Ok(Response::new(v1::ToolsGetResponse {
             tool: Some(convert::tool(&found.item)),
         }))

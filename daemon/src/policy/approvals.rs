@@ -139,7 +139,6 @@ impl Approvals {
             approvals: self,
             id,
             answer,
-            outcome: Closed::Withdrawn,
         })
     }
 
@@ -178,7 +177,6 @@ pub(super) struct Waiting<'a> {
     approvals: &'a Approvals,
     id: u64,
     answer: oneshot::Receiver<Answer>,
-    outcome: Closed,
 }
 
 impl Waiting<'_> {
@@ -188,9 +186,24 @@ impl Waiting<'_> {
         (&mut self.answer).await.unwrap_or(Answer::Dismiss)
     }
 
-    /// Somebody else has answered, or nobody has in time.
-    pub(super) fn close(mut self, answer: Option<Answer>) {
-        self.outcome = answer.map_or(Closed::Expired, closed_by);
+    /// Somebody else has answered, or nobody has in time. Returns the operator's answer, if that came first.
+    pub(super) fn close(mut self, answer: Option<Answer>) -> Option<Answer> {
+        let is_open = self
+            .approvals
+            .open
+            .lock()
+            .waiting
+            .remove(&self.id)
+            .is_some();
+        if !is_open {
+            return self.answer.try_recv().ok();
+        }
+        let outcome = answer.map_or(Closed::Expired, closed_by);
+        let _ = self
+            .approvals
+            .changes
+            .send(Change::Closed(self.id, outcome));
+        None
     }
 }
 
@@ -198,7 +211,7 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut open = self.approvals.open.lock();
         if open.waiting.remove(&self.id).is_some() {
-            let closed = Change::Closed(self.id, self.outcome);
+            let closed = Change::Closed(self.id, Closed::Withdrawn);
             let _ = self.approvals.changes.send(closed);
         }
     }

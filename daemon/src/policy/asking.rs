@@ -4,7 +4,7 @@ use super::{
     Policy,
     approvals::Ask,
     consent::{self, About, Answer, Grant, Verdict},
-    wording::{Wish, shown},
+    wording::{Wish, plain, shown},
 };
 use crate::{
     agent::{Agent, Question, Standing},
@@ -118,11 +118,19 @@ impl Grants {
         (granted.grant, Arc::clone(&granted.turn))
     }
 
-    fn set(&self, agent: u64, server: &str, grant: Grant) {
+    /// Takes an answer down, unless it was about another program. Returns what is granted now.
+    fn add(&self, agent: u64, server: &ServerConfig, about: About, answer: Answer) -> Grant {
         let mut all = self.0.lock();
-        let granted = all.get_mut(&agent).and_then(|own| own.get_mut(server));
-        if let Some(granted) = granted {
-            granted.grant = grant;
+        let granted = all
+            .get_mut(&agent)
+            .and_then(|own| own.get_mut(&server.name))
+            .filter(|granted| granted.target == server.target());
+        match granted {
+            Some(granted) => {
+                granted.grant = consent::after(granted.grant, about, answer);
+                granted.grant
+            }
+            None => consent::after(Grant::Nothing, about, answer),
         }
     }
 
@@ -165,9 +173,12 @@ impl Policy {
         let mut verdict = consent::decide(level, wanted, grant);
         let mut turn_held = None;
         while let Verdict::Ask(about) = verdict {
-            if about == About::Call && action.method.is_empty() {
-                return Ok(());
-            }
+            // What only connects is no call: it is enough that the server may be used.
+            let about = match (action.method.is_empty(), grant) {
+                (true, Grant::Each) => return Ok(()),
+                (true, _) => About::Server,
+                (false, _) => about,
+            };
             let wish = || Wish {
                 agent: who.agent.label(),
                 server: server.name.clone(),
@@ -177,7 +188,7 @@ impl Policy {
                     Vec::new()
                 },
                 method: action.method,
-                target: action.target.to_owned(),
+                target: plain(action.target),
                 arguments: shown(action.arguments),
             };
             if about == About::Server && turn_held.is_none() {
@@ -193,14 +204,14 @@ impl Policy {
             }
             let wish = wish();
             let answer = self.ask(who, wish.clone(), about, patience).await?;
+            if about == About::Server && matches!(answer, None | Some(Answer::Dismiss)) {
+                // Those who wait for the same answer do not ask again.
+                turn.expired.fetch_add(1, Ordering::Relaxed);
+            }
             let Some(answer) = answer else {
-                if about == About::Server {
-                    turn.expired.fetch_add(1, Ordering::Relaxed);
-                }
                 return Err(unanswered(&wish, about, patience));
             };
-            grant = consent::after(grant, about, answer);
-            self.grants.set(who.agent.id(), &server.name, grant);
+            grant = self.grants.add(who.agent.id(), server, about, answer);
             verdict = consent::then(about, answer);
             if verdict == Verdict::Deny {
                 return Err(denied(&wish, about));
@@ -216,7 +227,7 @@ impl Policy {
             server: server.name.clone(),
             tools: Vec::new(),
             method: action.method,
-            target: action.target.to_owned(),
+            target: plain(action.target),
             arguments: String::new(),
         };
         Err(denied(&wish, About::Server))
@@ -263,8 +274,8 @@ impl Policy {
             answer = by_agent => Some(answer),
             () = sleep(patience) => None,
         };
-        waiting.close(answer);
-        Ok(answer)
+        // The operator may have been faster by a moment.
+        Ok(waiting.close(answer).or(answer))
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod line;
 mod recover;
-mod redact;
 mod slots;
 mod writer;
 

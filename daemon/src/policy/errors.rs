@@ -29,7 +29,9 @@ pub fn for_agent(mut failure: Failure) -> Failure {
         Some(server) => format!("`nexusctl servers {server}`"),
         None => "`nexusctl servers`".to_owned(),
     };
-    details.hint = Some(format!("{look} tells whoever runs Nexus why"));
+    if !details.maybe_executed {
+        details.hint = Some(format!("{look} tells whoever runs Nexus why"));
+    }
     failure
 }
 

@@ -1,8 +1,10 @@
 //! What is asked and told, in words. Pure.
 
-use super::consent::{About, Answer};
+use super::{
+    consent::{About, Answer},
+    redact::redacted,
+};
 use bytes::Bytes;
-use nexus_config::mask;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -167,46 +169,25 @@ pub(super) fn shown(arguments: &[u8]) -> String {
     if arguments.is_empty() || arguments == b"{}" {
         return String::new();
     }
-    if arguments.len() > MAX_READ {
-        return format!("{} bytes", arguments.len());
+    match redacted(arguments, &[], MAX_READ) {
+        Some(text) => plain(&text),
+        None if arguments.len() > MAX_READ => format!("{} bytes", arguments.len()),
+        None => plain(&String::from_utf8_lossy(arguments)),
     }
-    let text = match serde_json::from_slice::<Value>(arguments) {
-        Ok(mut value) => {
-            hide(&mut value);
-            value.to_string()
-        }
-        Err(_) => String::from_utf8_lossy(arguments).into_owned(),
-    };
-    let mut shown: String = text
-        .chars()
-        .flat_map(|c| match c {
-            ' '..='~' => vec![c],
-            c if c.is_alphanumeric() => vec![c],
-            c => c.escape_unicode().collect(),
-        })
-        .take(MAX_SHOWN)
-        .collect();
-    if shown.len() < text.len() {
+}
+
+/// On one line, with whatever is not plain spelt out, and not too long.
+pub(super) fn plain(text: &str) -> String {
+    let mut spelt = text.chars().flat_map(|c| match c {
+        ' '..='~' => vec![c],
+        c if c.is_alphanumeric() => vec![c],
+        c => c.escape_unicode().collect(),
+    });
+    let mut shown: String = spelt.by_ref().take(MAX_SHOWN).collect();
+    if spelt.next().is_some() {
         shown += " …";
     }
     shown
-}
-
-fn hide(value: &mut Value) {
-    match value {
-        Value::Object(map) => {
-            for (key, value) in map {
-                match value {
-                    Value::String(text) if mask::names_secret(key) || mask::looks_secret(text) => {
-                        *text = "***".to_owned()
-                    }
-                    value => hide(value),
-                }
-            }
-        }
-        Value::Array(list) => list.iter_mut().for_each(hide),
-        _ => {}
-    }
 }
 
 #[cfg(test)]
@@ -274,5 +255,9 @@ mod tests {
         let long = format!("{{\"x\":\"{}\"}}", "y".repeat(5000));
         assert!(shown(long.as_bytes()).len() < 700 && shown(long.as_bytes()).ends_with(" …"));
         assert_eq!(shown(&vec![b'x'; 70_000]), "70000 bytes");
+        assert_eq!(shown(br#"{"token":1234}"#), r#"{"token":"***"}"#);
+        // What is cut says so, also where it takes more room than it had.
+        let tricky = format!("{{\"a\":\"{}\",\"b\":\"rm -rf\"}}", "\u{202e}".repeat(150));
+        assert!(shown(tricky.as_bytes()).ends_with(" …"));
     }
 }

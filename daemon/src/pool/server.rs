@@ -144,7 +144,10 @@ impl Server {
             }
             Err(holder) if holder == id => Ok(()),
             // It was still there when it was looked for.
-            Err(_) => Err(no_such_server(&self.config().name, [].iter())),
+            Err(_) => {
+                let failure = no_such_server(&self.config().name, [].iter());
+                Err(failure.with(|details| details.hint = None))
+            }
         }
     }
 
@@ -356,7 +359,11 @@ impl Server {
         let server = Weak::clone(&self.me);
         Ok(Listener {
             subscription,
-            keeper: Keeper { group, server },
+            keeper: Keeper {
+                group,
+                server,
+                caller: caller.clone(),
+            },
         })
     }
 
@@ -544,7 +551,8 @@ impl Server {
     /// Whether a server can go from one configuration to the other without being made anew.
     pub(super) fn can_become(&self, config: &ServerConfig) -> bool {
         let now = self.config();
-        (now.sharing, now.replicas) == (config.sharing, config.replicas)
+        let of = |config: &ServerConfig| (config.sharing, config.replicas, config.exclusive);
+        of(&now) == of(config)
     }
 
     pub(super) async fn start_if_eager(&self) {
@@ -625,6 +633,7 @@ pub struct Listener {
 pub struct Keeper {
     group: Arc<Group>,
     server: Weak<Server>,
+    caller: Caller,
 }
 
 impl Keeper {
@@ -636,7 +645,10 @@ impl Keeper {
     /// Starts a process if there is none, and waits until it has gone.
     pub async fn run_once(&self) -> Result<(), Failure> {
         match self.server() {
-            Some(server) => self.group.run_once(&server).await,
+            Some(server) => {
+                let ran = self.group.run_once(&server).await;
+                ran.map_err(|failure| self.caller.may_know(failure))
+            }
             None => {
                 let message = "the server is no longer configured";
                 Err(Failure::new(Reason::ServerStopped, message))

@@ -23,12 +23,13 @@ impl Router {
     ) -> Result<Listener, Failure> {
         self.check_open()?;
         self.policy.check_level(&caller.agent, &caller.standing)?;
-        let server = self
-            .find_server(Kind::Resources, server, uri, caller)
-            .await?;
-        self.permit(caller, &server, Action::CONNECT).await?;
-        let subscribed = server.subscribe(caller, uri);
-        subscribed.map_err(|failure| caller.may_know(failure))
+        let subscribe = async {
+            let server = self.find_server(Kind::Resources, server, uri, caller);
+            let server = server.await?;
+            self.permit(caller, &server, Action::CONNECT).await?;
+            server.subscribe(caller, uri)
+        };
+        subscribe.await.map_err(|failure| caller.may_know(failure))
     }
 }
 

@@ -543,6 +543,24 @@ async fn resources_and_prompts_are_asked_about_too() {
         .unwrap_err();
     assert_eq!(refused["data"]["reason"], "DENIED", "{refused}");
     assert_eq!(client.consents.1, 2);
+    // What only connects is asked about as that.
+    let complete = json!({
+        "ref": {"type": "ref/prompt", "name": name},
+        "argument": {"name": "name", "value": ""},
+    });
+    let mut other = Mcp::connect(&daemon, "legacy", "bob", json!({})).await;
+    other.consents.0 = "deny";
+    let refused = other.request("completion/complete", complete.clone()).await;
+    assert_eq!(refused.unwrap_err()["data"]["reason"], "DENIED");
+    let mut third = Mcp::connect(&daemon, "legacy", "eve", json!({})).await;
+    third.consents.0 = "confirm";
+    for _ in 0..2 {
+        third
+            .request("completion/complete", complete.clone())
+            .await
+            .unwrap();
+    }
+    assert_eq!((other.consents.1, third.consents.1), (1, 1));
     client.consents.0 = "always";
     let read = json!({ "uri": uri });
     client.request("resources/read", read).await.unwrap();

@@ -178,32 +178,6 @@ fn nothing_is_written_where_nobody_wants_it() {
     assert!(place.lines().is_empty());
 }
 
-/// `cargo test --release -p nexusd --lib what_a_line_costs -- --ignored --nocapture`
-#[test]
-#[ignore = "it measures"]
-fn what_a_line_costs() {
-    const CALLS: u32 = 4000;
-    let place = Place::new();
-    let audit = place.audit(false);
-    let arguments = Bytes::from(format!("{{\"text\":\"{}\"}}", "x".repeat(200)));
-    let result = Bytes::from(format!(
-        "{{\"content\":\"{}\",\"isError\":false}}",
-        "x".repeat(200)
-    ));
-    let mut best = Duration::MAX;
-    for _ in 0..20 {
-        let began = Instant::now();
-        for _ in 0..CALLS {
-            let mut entry = place.begin(&audit, &arguments);
-            entry.sending();
-            entry.end(Ok(&result));
-        }
-        best = best.min(began.elapsed() / CALLS);
-        audit.flush();
-    }
-    println!("{best:?} a call");
-}
-
 #[tokio::test]
 async fn a_call_that_waits_for_somebody_is_not_forgotten_either() {
     let place = Place::new();

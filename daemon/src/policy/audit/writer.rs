@@ -1,9 +1,9 @@
 //! The thread that writes lines. A disk that is slow or full holds nobody up: it costs lines, and they are counted.
 
 use super::{
+    super::redact::redacted,
     line::{self, End, Id},
     recover::{self, Left},
-    redact::redacted,
     slots::{Slot, Slots},
 };
 use crate::{
