@@ -1,7 +1,7 @@
 //! How a command ends: the exit code, and what stderr says.
 
 use crate::output::{Output, style, time};
-use nexus_client::{Error as ClientError, Failure};
+use nexus_client::{Error as ClientError, Failure, Reason};
 use std::{error::Error as _, fmt, io, process::ExitCode, time::Duration};
 
 /// Why a command did not do what it should.
@@ -187,7 +187,9 @@ fn hints(failure: &Failure) -> Vec<String> {
     if details.maybe_executed && details.hint.is_none() {
         hints.push(MAYBE_EXECUTED.to_owned());
     }
-    if let Some(after) = details.retry_after {
+    // A limit says itself when it is over, and nobody but the caller tries again.
+    let after = details.retry_after;
+    if let Some(after) = after.filter(|_| failure.reason != Reason::RateLimited) {
         let seconds = Duration::from_secs(after.as_secs_f64().ceil() as u64);
         hints.push(format!("it is tried again in {}", time::long(seconds)));
     }
@@ -197,7 +199,6 @@ fn hints(failure: &Failure) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use nexus_client::Reason;
 
     #[test]
     fn every_end_has_its_code() {
