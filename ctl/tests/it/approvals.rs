@@ -11,10 +11,14 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// A daemon with a server for each consent.
-fn daemon() -> Daemon {
+/// A server for each consent.
+fn config() -> Value {
     let of = |consent: &str| json!({"command": neighbour("nexusd"), "args": ["demo-server"], "consent": consent});
-    Daemon::serving(&json!({"mcpServers": {"asks": of("call"), "connects": of("server")}}))
+    json!({"mcpServers": {"asks": of("call"), "connects": of("server")}})
+}
+
+fn daemon() -> Daemon {
+    Daemon::serving(&config())
 }
 
 /// Waits until so many questions wait.
@@ -104,7 +108,7 @@ fn changes_are_lines_where_nobody_sits() {
 #[cfg(target_os = "linux")]
 #[test]
 fn what_an_agent_starts_is_not_the_operators() {
-    let daemon = daemon();
+    let daemon = Daemon::cautious(&config());
     let folder = tempfile::tempdir().unwrap();
     // A shell by the name of an agent: what counts is the program, not what it was called by.
     let claude = folder.path().join("claude");
@@ -125,7 +129,8 @@ fn what_an_agent_starts_is_not_the_operators() {
         (&agents[0]["level"], &agents[0]["you"]),
         (&json!("trusted"), &json!(true))
     );
-    assert_eq!(agents[0]["programs"], json!(["nexusctl", "claude"]));
+    let programs = agents[0]["programs"].as_array().unwrap();
+    assert_eq!(programs[..2], [json!("nexusctl"), json!("claude")]);
     for forbidden in [
         "approvals",
         "approvals forget",
@@ -140,6 +145,8 @@ fn what_an_agent_starts_is_not_the_operators() {
         );
     }
     assert_eq!(run("servers --json").json().as_array().unwrap().len(), 2);
+    // One that is named is the operator's whoever started it.
+    let daemon = self::daemon();
     let own = daemon.run(&["agents", "--json"]).json();
     assert_eq!(own[0]["level"], "operator");
 }

@@ -83,11 +83,12 @@ impl Standing {
     }
 }
 
-/// Whether a program is the operator's: it is one of theirs, and no agent has started it.
+/// Whether a program is the operator's: it is named as one, or it is `nexusctl` and no agent has started it.
 pub fn is_operator(policy: &Policy, own: &[String], starters: &[Vec<String>]) -> bool {
     // The file alone: a process may call itself anything, and so may a script.
     let own = own.get(..2).unwrap_or(own);
-    let is_theirs = own.iter().any(|name| name == "nexusctl") || is_program(&policy.operators, own);
+    let is_named = is_program(&policy.operators, own);
+    let is_ours = own.iter().any(|name| name == "nexusctl");
     let is_agent = |names: &Vec<String>| {
         names.iter().any(|name| AGENTS.contains(&name.as_str()))
             || policy
@@ -95,7 +96,7 @@ pub fn is_operator(policy: &Policy, own: &[String], starters: &[Vec<String>]) ->
                 .iter()
                 .any(|rule| is_program(&rule.programs, names))
     };
-    is_theirs && !starters.iter().any(is_agent)
+    is_named || is_ours && !starters.iter().any(is_agent)
 }
 
 #[cfg(test)]

@@ -30,8 +30,19 @@ impl Daemon {
     }
 
     fn start(config: Option<String>) -> Self {
+        // Whoever runs the tests may be an agent.
+        Self::start_with(config, &["--operator", "nexusctl"])
+    }
+
+    /// The same, for whom `nexusctl` is the operator unless an agent has started it.
+    pub(crate) fn cautious(config: &serde_json::Value) -> Self {
+        Self::start_with(Some(config.to_string()), &[])
+    }
+
+    fn start_with(config: Option<String>, args: &[&str]) -> Self {
         let home = tempfile::tempdir().unwrap();
         let mut command = Command::new(neighbour("nexusd"));
+        command.args(args);
         at_home(&mut command, home.path());
         for name in ["NEXUS_SOCKET", "NEXUS_CONFIG", "NEXUS_LOG"] {
             command.env_remove(name);
