@@ -4,6 +4,7 @@
 //! session is said again to the next one, and whatever was under way gets its one outcome.
 
 mod session;
+mod slim;
 mod start;
 mod stdio;
 
@@ -52,6 +53,7 @@ pub(crate) async fn run(context: &Context, args: Mcp) -> Result<(), Error> {
         let attempt = "cannot talk to the daemon".to_owned();
         return Err(Error::Io { attempt, source });
     }
+    slim::give_back();
     loop {
         let (reader, writer) = tokio::io::split(stream);
         match bridge.pump(reader, writer).await {

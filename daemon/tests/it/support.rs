@@ -84,8 +84,7 @@ impl Home {
         let mut command = self.command(NEXUSD);
         // A test says itself when a configuration is read again, but for the one that is about that.
         command.arg("--no-watch");
-        // A test is the operator, unless it says that it is an agent.
-        command.args(["--operator", "it-*"]);
+        command.arg("--operator").arg(us());
         command
     }
 
@@ -111,8 +110,8 @@ impl Home {
     /// `nexusd`, started by a shell that does something first.
     pub(crate) fn after(&self, first: &str) -> Command {
         let mut command = self.command("sh");
-        let script = format!("{first} && exec \"$0\" --no-watch --operator 'it-*'");
-        command.args(["-c", &script, NEXUSD]);
+        let script = format!("{first} && exec \"$0\" --no-watch --operator \"$1\"");
+        command.args(["-c", &script, NEXUSD]).arg(us());
         command
     }
 
@@ -126,6 +125,11 @@ impl Home {
         let child = command.spawn().unwrap();
         Daemon::of(self, child)
     }
+}
+
+/// A test is the operator, unless it says that it is an agent.
+fn us() -> PathBuf {
+    std::env::current_exe().unwrap()
 }
 
 /// The arguments of a server, if it is a test server.
