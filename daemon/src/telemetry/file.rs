@@ -61,8 +61,9 @@ pub fn append_rotating(path: &Path, text: &[u8], rotation: Rotation) -> io::Resu
         length = file.metadata()?.len();
     }
     file.write_all(text).inspect_err(|_| {
-        // Half a line is of no use to anybody.
-        let _ = file.set_len(length);
+        // Half a line is of no use to anybody. On Windows what appends may not cut.
+        let whole = fs::OpenOptions::new().write(true).open(path);
+        let _ = whole.and_then(|whole| whole.set_len(length));
     })
 }
 
