@@ -53,6 +53,8 @@ trap 'at="line $LINENO: $BASH_COMMAND"' ERR
 trap 'at=interrupted; exit 130' INT TERM
 
 skip() { skipped=yes; printf 'skipped: %s\n' "$*"; exit 0; }
+# grep, to the end: one that stops early breaks the pipe, and that is a failure too.
+finds() { grep "$@" >/dev/null; }
 fail() { told=yes; printf 'FAILED: %s\n' "$*" >&2; exit 1; }
 checked() { printf 'ok: %s\n' "$*"; }
 
@@ -115,7 +117,7 @@ booted() {
   local outer
   outer=$(pgrep -P "$nspawn" || true)
   init=$([ -z "$outer" ] || pgrep -P "$outer" | head -1)
-  [ -n "$init" ] && limit=10 inside systemctl is-system-running 2>/dev/null | grep -qE 'running|degraded'
+  [ -n "$init" ] && limit=10 inside systemctl is-system-running 2>/dev/null | finds -E 'running|degraded'
 }
 
 # Of each hierarchy that systemd uses: the second version, and in front of it the first.
@@ -187,7 +189,7 @@ other_process() {
   [ "$now" != "$1" ] && [ "$now" != 0 ] && is active
 }
 held() { inside test -e "$1"; }
-packaged() { inside dpkg -L nexus | grep -q "$1"; }
+packaged() { inside dpkg -L nexus | finds "$1"; }
 
 # What the user configures, and a drop-in for the unit; both from standard input.
 configure() { inside sh -c "cat >/home/$user/.config/nexus/mcp.json"; }
@@ -296,7 +298,7 @@ survives_a_hang() {
   began=$SECONDS
   inside kill -STOP "$main"
   until_within 40 other_process "$main" || fail 'a stopped daemon is not ended by the watchdog'
-  inside journalctl -b --no-pager | grep -q 'nexusd.service: Watchdog timeout' || fail 'it was not the watchdog'
+  inside journalctl -b --no-pager | finds 'nexusd.service: Watchdog timeout' || fail 'it was not the watchdog'
   until_within 10 none_of "${before[@]}" || fail 'the watchdog left processes'
   until_within 10 serve demo family || fail 'no calls after the watchdog'
   checked "SIGSTOP: ended by the watchdog and started again after $((SECONDS - began)) s (limit 3 s; $shipped as shipped)"
@@ -426,11 +428,11 @@ is_upgraded() {
   began=$SECONDS
   (ctl call demo.slow_operation --arg duration=6) >"$home/slow" 2>&1 &
   call=$!
-  busy() { ctl servers demo --json | grep -q '"in_flight": *1'; }
+  busy() { ctl servers demo --json | finds '"in_flight": *1'; }
   until_within 5 busy || fail "no call is under way: $(cat "$home/slow")"
   inside dpkg -i /opt/next.deb >"$home/dpkg.log" 2>&1 || fail "dpkg -i: $(cat "$home/dpkg.log")"
   busy || fail "the call is not under way any more after $((SECONDS - began)) s: $(cat "$home/slow")"
-  inside readlink "/proc/$main/exe" | grep -q deleted || fail 'the binary was not replaced'
+  inside readlink "/proc/$main/exe" | finds deleted || fail 'the binary was not replaced'
   wait "$call" || fail "the call that was under way: $(cat "$home/slow")"
   is active || fail "after the upgrade nexusd is $(property ActiveState)"
   [ "$(property MainPID)" = "$main" ] || fail 'the upgrade ended the daemon'
@@ -442,7 +444,7 @@ is_upgraded() {
   checked 'upgrade: a server that dies afterwards is back'
   service restart nexusd || fail 'restart after the upgrade'
   until_within 10 adds demo || fail 'no calls after the restart'
-  ! inside readlink "/proc/$(property MainPID)/exe" | grep -q deleted || fail 'the old binary was started'
+  ! inside readlink "/proc/$(property MainPID)/exe" | finds deleted || fail 'the old binary was started'
   checked 'upgrade: after systemctl --user restart nexusd the new binary serves'
 }
 
@@ -460,7 +462,7 @@ is_managed_by_nexusctl() {
   is inactive || fail "after service uninstall it is $(property ActiveState)"
   ! held "$units/nexusd.service.d" || fail 'service uninstall left its drop-in'
   ctl -q service install >/dev/null || fail 'service install'
-  ctl service status | grep -q ' runs, pid ' || fail "service status: $(ctl service status)"
+  ctl service status | finds ' runs, pid ' || fail "service status: $(ctl service status)"
   until_within 10 adds demo || fail 'installed, and does not answer'
   held "$units/nexusd.service.d/path.conf" || fail 'the search path was not written'
   ctl -q service stop >/dev/null || fail 'service stop'

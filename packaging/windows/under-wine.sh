@@ -44,6 +44,8 @@ trap 'at=interrupted; exit 130' INT TERM
 
 skip() { printf 'skipped: %s\n' "$*"; exit 0; }
 left_out() { printf 'skip: %s\n' "$*"; }
+# grep, to the end: one that stops early breaks the pipe, and that is a failure too.
+finds() { grep "$@" >/dev/null; }
 fail() { told=yes; printf 'FAILED: %s\n' "$*" >&2; exit 1; }
 checked() { printf 'ok: %s\n' "$*"; }
 
@@ -177,10 +179,10 @@ start_daemon() {
 serves() {
   start_daemon
   checked 'a command without ending runs its .cmd, and calls through the wrapper are answered'
-  ctl servers unfit | grep -q 'argument 1 has a line break' || fail 'the error of a bad argument is not shown'
+  ctl servers unfit | finds 'argument 1 has a line break' || fail 'the error of a bad argument is not shown'
   checked 'an argument that a batch file cannot be given is named'
-  ctl status | grep -q 'pipe.nexusd-S-1-' || fail "the pipe is not named after its user: $(ctl status)"
-  ctl tools | grep -q kind.add || fail 'nexusctl tools'
+  ctl status | finds 'pipe.nexusd-S-1-' || fail "the pipe is not named after its user: $(ctl status)"
+  ctl tools | finds kind.add || fail 'nexusctl tools'
   checked 'nexusctl lists and calls over the pipe, which is named after its user'
 
   local said
@@ -196,8 +198,8 @@ a_server_dies() {
   timeout 60 wine "$home/end.exe" "$before" 7 || fail "process $before cannot be ended"
   until_within 20 adds kind || fail 'a server that has died is not back'
   [ "$(pid_of kind)" != "$before" ] || fail 'the server has not died'
-  ctl servers kind --json | grep -q '"restarts": *1' || fail "$(ctl servers kind)"
-  ctl servers kind | grep -q 'exit code 7' || fail "how it ended is not told: $(ctl servers kind)"
+  ctl servers kind --json | finds '"restarts": *1' || fail "$(ctl servers kind)"
+  ctl servers kind | finds 'exit code 7' || fail "how it ended is not told: $(ctl servers kind)"
   family_is_there
   checked 'a server that dies is back for the next call, its exit code is told, and its wrapper is gone'
 }
@@ -270,11 +272,11 @@ has_its_folders() {
 }
 
 is_a_users_service() {
-  ctl service status | grep -q 'not installed' || fail "before: $(ctl service status)"
+  ctl service status | finds 'not installed' || fail "before: $(ctl service status)"
   [ -n "$(ctl service install)" ] || fail 'service install'
-  ctl service status | grep -q '^nexusd runs, pid ' || fail "service status: $(ctl service status)"
+  ctl service status | finds '^nexusd runs, pid ' || fail "service status: $(ctl service status)"
   adds mine || fail 'installed, and does not answer'
-  at_logon | grep -q 'nexusd.exe" keeper' || fail "the Run key: $(at_logon)"
+  at_logon | finds 'nexusd.exe" keeper' || fail "the Run key: $(at_logon)"
   checked 'nexusctl service install: runs, and is named in the Run key of the user'
 
   local before
@@ -291,9 +293,9 @@ is_a_users_service() {
 
   boot_again
   until_within 30 adds mine || fail 'not started at logon'
-  ctl service stop | grep -q 'does not run' || fail "service stop: $(ctl service status)"
+  ctl service stop | finds 'does not run' || fail "service stop: $(ctl service status)"
   until_within 20 nothing_is_left || fail 'service stop left processes'
-  ctl service start | grep -q '^nexusd runs' || fail 'service start'
+  ctl service start | finds '^nexusd runs' || fail 'service start'
   checked 'started at logon; service stop and start'
 
   ctl service uninstall >/dev/null
@@ -310,15 +312,15 @@ is_a_systems_service() {
   mkdir -p "$data"
   printf '{ "mcpServers": { "hosts": { "command": "%s", "args": ["demo-server", "--fault", "grandchild"] } } }\n' \
     "Z:${home//\//\\\\}\\\\nexusd.exe" >"$data/mcp.json"
-  ctl service install --system | grep -q '^the service nexusd runs' || fail 'service install --system'
+  ctl service install --system | finds '^the service nexusd runs' || fail 'service install --system'
   until_within 20 at_service hosts || fail 'the service does not answer'
-  registered ObjectName | grep -qF 'NT SERVICE\nexusd' || fail "the account: $(registered ObjectName)"
+  registered ObjectName | finds -F 'NT SERVICE\nexusd' || fail "the account: $(registered ObjectName)"
   checked 'nexusctl service install --system: runs under the service manager, with an account of its own, and serves %ProgramData%\nexus'
 
-  ctl service stop --system | grep -q 'does not run' || fail "service stop --system: $(ctl service status --system)"
+  ctl service stop --system | finds 'does not run' || fail "service stop --system: $(ctl service status --system)"
   until_within 20 nothing_is_left || fail 'the stopped service left processes'
   grep -q 'INFO stopped$' "$data/logs/nexusd.log" || fail 'it was not stopped in order'
-  ctl service start --system | grep -q 'nexusd runs, pid ' || fail 'service start --system'
+  ctl service start --system | finds 'nexusd runs, pid ' || fail 'service start --system'
   until_within 20 at_service hosts || fail 'the service does not answer again'
   checked 'service stop and start --system: stopped in order, with all servers, and logged'
 
@@ -335,7 +337,7 @@ is_a_systems_service() {
   checked 'a bad configuration: exit code 78, told by the service manager, and the reason in the log'
 
   ctl service uninstall --system >/dev/null
-  ctl service status --system | grep -q 'not installed' || fail "after uninstall: $(ctl service status --system)"
+  ctl service status --system | finds 'not installed' || fail "after uninstall: $(ctl service status --system)"
   ! registered ImagePath || fail 'service uninstall --system left the service'
   nothing_is_left || fail 'service uninstall --system left processes'
   checked 'service uninstall --system: no process and no service left'
