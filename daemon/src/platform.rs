@@ -66,3 +66,15 @@ pub fn check_private(folder: &Path) -> io::Result<()> {
     }
     Ok(())
 }
+
+/// Writes a new file that is nobody else's, through to the disk.
+pub fn write_through(path: &Path, text: &[u8]) -> io::Result<()> {
+    use std::io::Write as _;
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(text)?;
+    file.sync_all()
+}

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::{
     fs, io,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -100,7 +100,7 @@ impl Shelf {
         static DRAFTS: AtomicU64 = AtomicU64::new(0);
         let n = DRAFTS.fetch_add(1, Ordering::Relaxed);
         let draft = self.folder.join(format!(".{}-{n}.new", std::process::id()));
-        let written = write_through(&draft, &text);
+        let written = crate::platform::write_through(&draft, &text);
         let kept = written.and_then(|()| fs::rename(&draft, self.path(identity)));
         if kept.is_err() {
             let _ = fs::remove_file(&draft);
@@ -194,17 +194,6 @@ fn print(server: &str, lists: &Lists) -> Option<Vec<u8>> {
         prompts: kept(Kind::Prompts),
     };
     serde_json::to_vec(&file).ok()
-}
-
-fn write_through(path: &Path, text: &[u8]) -> io::Result<()> {
-    use io::Write as _;
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    file.write_all(text)?;
-    file.sync_all()
 }
 
 #[cfg(test)]
@@ -321,7 +310,8 @@ mod tests {
         Shelf::new(folder.clone())
             .write("x", "server", &kept())
             .unwrap();
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let mode =
+            |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&folder), 0o700);
         assert_eq!(mode(&folder.join("x.json")), 0o600);
     }

@@ -103,7 +103,7 @@ pub(super) fn write(folder: &Path, server: &str, record: &Record) -> io::Result<
     let draft = path.with_extension("new");
     // Of a daemon that was killed over it.
     let _ = fs::remove_file(&draft);
-    let written = write_through(&draft, &text).and_then(|()| {
+    let written = crate::platform::write_through(&draft, &text).and_then(|()| {
         if read(folder, server).is_err() {
             fs::rename(&path, path.with_extension("damaged"))?;
         }
@@ -113,17 +113,6 @@ pub(super) fn write(folder: &Path, server: &str, record: &Record) -> io::Result<
         let _ = fs::remove_file(&draft);
     }
     written
-}
-
-fn write_through(path: &Path, text: &[u8]) -> io::Result<()> {
-    use io::Write as _;
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    file.write_all(text)?;
-    file.sync_all()
 }
 
 #[cfg(test)]
