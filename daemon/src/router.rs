@@ -65,7 +65,7 @@ impl Router {
         match found {
             // Its server may have it by now, if it no longer stands by what it listed.
             Err(failure) if failure.reason == T::NOT_FOUND => {
-                if self.freshen(caller, T::KIND).await {
+                if Box::pin(self.freshen(caller, T::KIND)).await {
                     return self.look(caller, T::KIND, find).await;
                 }
                 Err(failure)
@@ -101,7 +101,8 @@ impl Router {
         self.look(caller, kind, find).await
     }
 
-    /// Looks, and looks again when a server whose lists were not known has told them.
+    /// Looks, and looks again when a server whose lists were not known has told them. What is waited for is boxed:
+    /// it is rare, and each call would have room for it.
     async fn look<T>(
         &self,
         caller: &Caller,
@@ -116,9 +117,9 @@ impl Router {
                 Err(NotFound::AskLater(server, named)) => {
                     let introduced = server.introduced(caller, kind);
                     match named {
-                        Named::Yes => introduced.await?,
+                        Named::Yes => Box::pin(introduced).await?,
                         // What it cannot tell soon is no reason not to ask the others.
-                        Named::No => match timeout(GUESS, introduced).await {
+                        Named::No => match Box::pin(timeout(GUESS, introduced)).await {
                             Ok(Ok(())) => {}
                             Ok(Err(_)) | Err(_) => without.push(server),
                         },
@@ -130,6 +131,19 @@ impl Router {
 
     /// Lets somebody use a server, or says why not. It may be that somebody has to be asked first.
     async fn permit(
+        &self,
+        caller: &Caller,
+        server: &Server,
+        action: Action<'_>,
+    ) -> Result<(), Failure> {
+        let config = server.config();
+        if self.policy.lets_through(&caller.standing, &config) {
+            return Ok(());
+        }
+        Box::pin(self.ask_for_permit(caller, server, action)).await
+    }
+
+    async fn ask_for_permit(
         &self,
         caller: &Caller,
         server: &Server,

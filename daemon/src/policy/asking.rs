@@ -153,6 +153,13 @@ impl Grants {
 }
 
 impl Policy {
+    /// Whether somebody may go on without anybody being asked, which is the rule.
+    pub fn lets_through(&self, standing: &Standing, server: &ServerConfig) -> bool {
+        let everybody = self.rules().policy.consent;
+        let wanted = consent::consent(standing.consent, &server.rules, everybody);
+        consent::decide(standing.level, wanted, Grant::Nothing) == Verdict::Allow
+    }
+
     /// Lets somebody go on, or says why not. Others are asked where that is wanted, which may take its time.
     pub async fn permit(
         self: &Arc<Self>,
@@ -161,13 +168,12 @@ impl Policy {
         tools: impl Fn() -> Vec<String>,
         action: Action<'_>,
     ) -> Result<(), Failure> {
-        let rules = self.rules();
-        let wanted = consent::consent(who.standing.consent, &server.rules, rules.policy.consent);
-        // Nobody was ever asked, as a rule.
-        let level = who.standing.level;
-        if consent::decide(level, wanted, Grant::Nothing) == Verdict::Allow {
+        if self.lets_through(who.standing, server) {
             return Ok(());
         }
+        let rules = self.rules();
+        let wanted = consent::consent(who.standing.consent, &server.rules, rules.policy.consent);
+        let level = who.standing.level;
         let patience = rules.policy.approval_timeout.unwrap_or(PATIENCE);
         let (mut grant, turn) = self.grants.get(who.agent, server, self);
         let mut verdict = consent::decide(level, wanted, grant);

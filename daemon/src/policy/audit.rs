@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 use slots::{Slot, Slots};
 use std::{
     path::Path,
+    pin::Pin,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -162,7 +163,7 @@ struct Open<'a> {
     /// What its server calls it.
     own_name: Option<String>,
     /// The line so far, once it is about to be sent.
-    head: Option<String>,
+    head: Option<Vec<u8>>,
     slot: Option<Slot>,
 }
 
@@ -176,8 +177,7 @@ impl Entry<'_> {
     }
 
     /// Waits for a server, or for somebody's consent. If that takes time, it is noted like one that is sent.
-    pub async fn waits_for<T>(&mut self, other: impl Future<Output = T>) -> T {
-        let mut other = std::pin::pin!(other);
+    pub async fn waits_for<T>(&mut self, mut other: Pin<&mut impl Future<Output = T>>) -> T {
         let mut is_first = true;
         std::future::poll_fn(|context| {
             let polled = other.as_mut().poll(context);
@@ -217,7 +217,7 @@ impl Drop for Entry<'_> {
 
 impl Open<'_> {
     /// Returns the line so far; and notes the whole, with an end for the case that nobody comes back to it.
-    fn note(&mut self, end: &str) -> String {
+    fn note(&mut self, end: &[u8]) -> Vec<u8> {
         let project = self.request.project.map(Path::to_string_lossy);
         let name = self.request.agent.label();
         let arguments = self.request.arguments.as_ref().map(|arguments| {
@@ -246,26 +246,25 @@ impl Open<'_> {
             target: self.own_name.as_deref().unwrap_or(self.request.target),
             arguments,
         };
-        let text = head.text();
+        let mut line = head.text();
         if let Some(slots) = &self.thread.slots {
-            let whole = match text.len() + end.len() <= recover::SLOT {
-                true => [&text, end].concat(),
-                false => [&head.short(), end].concat(),
-            };
-            slots.write(&mut self.slot, &whole);
+            let so_far = line.len();
+            line.extend_from_slice(end);
+            match line.len() <= recover::SLOT {
+                true => slots.write(&mut self.slot, &line),
+                false => slots.write(&mut self.slot, &[&head.short(), end].concat()),
+            }
+            line.truncate(so_far);
         }
-        text
+        line
     }
 
     /// What became of it, for the case that the writer does not come to it any more.
-    fn note_end(&mut self, head: &str, end: End) {
-        let mut line = String::with_capacity(recover::SLOT);
-        line.push_str(head);
-        line::add_end(&mut line, end);
-        if let Some(slots) = &self.thread.slots
-            && line.len() <= recover::SLOT
+    fn note_end(&self, head: &[u8], end: &[u8]) {
+        if let (Some(slots), Some(slot)) = (&self.thread.slots, &self.slot)
+            && head.len() + end.len() <= recover::SLOT
         {
-            slots.write(&mut self.slot, &line);
+            slots.write_end(slot, head.len(), end);
         }
     }
 
@@ -289,19 +288,17 @@ impl Open<'_> {
                 _ => None,
             },
         };
-        let mut head = match self.head.take() {
+        let mut ending = Vec::with_capacity(160);
+        line::add_end(&mut ending, end);
+        let mut text = match self.head.take() {
             Some(head) => {
                 if !end.outcome.is_empty() {
-                    self.note_end(&head, end);
+                    self.note_end(&head, &ending);
                 }
                 head
             }
             // Nobody was to do it: what became of it is known, and is not to be forgotten either.
-            None => {
-                let mut known = String::new();
-                line::add_end(&mut known, end);
-                self.note(&known)
-            }
+            None => self.note(&ending),
         };
         let mut to_judge = match outcome {
             Some(Ok(result)) if end.outcome.is_empty() => Some(result.clone()),
@@ -315,24 +312,28 @@ impl Open<'_> {
         let shared = &self.thread.shared;
         let held = [&to_hash, &to_judge].into_iter().flatten().map(Bytes::len);
         let mut weight = held.sum::<usize>() + to_show.as_ref().map_or(0, |it| it.0.len());
+        let is_whole = weight == 0;
         if shared.weight.fetch_add(weight, Ordering::Relaxed) > MAX_WEIGHT {
             // The disk does not keep up. Better that this one waits a little than that memory runs out.
             shared.weight.fetch_sub(weight, Ordering::Relaxed);
             weight = 0;
             to_show = None;
             if let Some(arguments) = to_hash.take() {
-                line::add_hash(&mut head, &Sha256::digest(&arguments).into());
+                line::add_hash(&mut text, &Sha256::digest(&arguments).into());
             }
             if let Some(result) = to_judge.take() {
                 end.outcome = line::outcome(&result);
             }
         }
+        if is_whole {
+            text.extend_from_slice(&ending);
+        }
         let line = Box::new(Line {
-            head,
+            text,
             to_hash,
             to_show,
             to_judge,
-            end,
+            end: (!is_whole).then_some(end),
             slot: self.slot.take(),
             weight,
         });

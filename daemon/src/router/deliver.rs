@@ -18,7 +18,7 @@ use bytes::Bytes;
 use futures_util::future::try_join_all;
 use nexus_proto::level::LogLevel;
 use nexus_proto::reason::{Failure, Reason};
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 use tokio::{
     sync::mpsc,
     time::{Instant, timeout},
@@ -61,12 +61,14 @@ pub(super) async fn before_deadline<T>(
     sent: &mut bool,
     work: impl AsyncFnOnce(&mut bool) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let patience = deadline.unwrap_or(LONGEST).min(LONGEST);
-    let outcome = timeout(patience, work(sent)).await;
-    let outcome = outcome.unwrap_or_else(|_| {
-        let message = format!("{what} was not answered within {patience:?}");
-        Err(Failure::new(Reason::Deadline, message))
-    });
+    let outcome = match deadline.map(|deadline| deadline.min(LONGEST)) {
+        // Whatever it waits for has an end of its own.
+        None => work(sent).await,
+        Some(patience) => timeout(patience, work(sent)).await.unwrap_or_else(|_| {
+            let message = format!("{what} was not answered within {patience:?}");
+            Err(Failure::new(Reason::Deadline, message))
+        }),
+    };
     outcome.map_err(|failure| {
         let failure = hygiene::failure(failure);
         match failure.reason {
@@ -81,7 +83,8 @@ impl Job<'_> {
     pub(super) async fn run(&self, sent: &mut bool) -> Result<Bytes, Failure> {
         let limit = self.server.config().timeout;
         let config = self.server.config();
-        let done = within(limit, &self.caller.party, &config.name, self.deliver(sent)).await;
+        let delivered = pin!(self.deliver(sent));
+        let done = within(limit, &self.caller.party, &config.name, delivered).await;
         done.unwrap_or_else(|| {
             let message = format!("{} did not answer within {limit:?}", (self.what)());
             Err(Failure::new(Reason::Deadline, message))

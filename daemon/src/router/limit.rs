@@ -1,7 +1,7 @@
 //! How long a server may take.
 
 use crate::agent::Agent;
-use std::{pin::pin, time::Duration};
+use std::{pin::Pin, time::Duration};
 use tokio::time::{Instant, sleep};
 
 /// Does the work within the limit; `None` when time is up. While the agent thinks about a question that it
@@ -10,10 +10,9 @@ pub(super) async fn within<T>(
     limit: Duration,
     agent: &Agent,
     server: &str,
-    work: impl Future<Output = T>,
+    mut work: Pin<&mut impl Future<Output = T>>,
 ) -> Option<T> {
     let mut questions = agent.watch_questions();
-    let mut work = pin!(work);
     let mut left = limit;
     loop {
         let is_asked = questions.borrow_and_update().contains_key(server);
@@ -36,7 +35,7 @@ pub(super) async fn within<T>(
 mod tests {
     use super::*;
     use crate::agent::{Answers, Attachment, Hello, Question};
-    use std::sync::Arc;
+    use std::{pin::pin, sync::Arc};
     use tokio::{sync::mpsc, time::timeout};
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -45,10 +44,13 @@ mod tests {
     async fn time_is_up_when_it_is_up() {
         let agent = Agent::default();
         assert_eq!(
-            within(SECOND, &agent, "s", sleep(SECOND / 2)).await,
+            within(SECOND, &agent, "s", pin!(sleep(SECOND / 2))).await,
             Some(())
         );
-        assert_eq!(within(SECOND, &agent, "s", sleep(SECOND * 2)).await, None);
+        assert_eq!(
+            within(SECOND, &agent, "s", pin!(sleep(SECOND * 2))).await,
+            None
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -72,10 +74,13 @@ mod tests {
             sleep(SECOND / 4).await;
         };
         assert_eq!(
-            within(SECOND, &agent, "s", work(question.clone())).await,
+            within(SECOND, &agent, "s", pin!(work(question.clone()))).await,
             Some(())
         );
         // Another server's question is no excuse.
-        assert_eq!(within(SECOND, &agent, "other", work(question)).await, None);
+        assert_eq!(
+            within(SECOND, &agent, "other", pin!(work(question))).await,
+            None
+        );
     }
 }

@@ -16,6 +16,7 @@ use nexus_proto::reason::{Failure, Reason};
 use serde_json::{json, value::RawValue};
 use std::{
     collections::HashMap,
+    pin::pin,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -125,7 +126,7 @@ impl Router {
         check_size(&call.arguments)?;
         before_deadline(call.name, call.deadline, &mut false, async |sent| {
             let found = self.find::<Tool>(call.name, call.caller);
-            let found = entry.waits_for(found).await?;
+            let found = entry.waits_for(pin!(found)).await?;
             let tool = &found.item;
             entry.found(found.server.config(), &tool.tool);
             tool.check(&call.arguments)?;
@@ -136,7 +137,7 @@ impl Router {
             };
             self.check_rate(call.caller, &found.server, Some(&tool.tool))?;
             let permit = self.permit(call.caller, &found.server, action);
-            entry.waits_for(permit).await?;
+            entry.waits_for(pin!(permit)).await?;
             self.calls.fetch_add(1, Ordering::Relaxed);
             found.server.count_call();
             entry.sending();
@@ -206,7 +207,7 @@ impl Router {
         before_deadline(read.uri, read.deadline, &mut false, async |sent| {
             let (kind, caller) = (Kind::Resources, read.caller);
             let server = self.find_server(kind, read.server, read.uri, caller);
-            let server = entry.waits_for(server).await?;
+            let server = entry.waits_for(pin!(server)).await?;
             let name = server.config().name.clone();
             let action = Action {
                 method: "resources/read",
@@ -215,9 +216,8 @@ impl Router {
             };
             entry.found(server.config(), read.uri);
             self.check_rate(caller, &server, None)?;
-            entry
-                .waits_for(self.permit(caller, &server, action))
-                .await?;
+            let permit = self.permit(caller, &server, action);
+            entry.waits_for(pin!(permit)).await?;
             entry.sending();
             let job = Job {
                 caller,
@@ -260,7 +260,7 @@ impl Router {
         check_object(&get.arguments)?;
         before_deadline(get.name, get.deadline, &mut false, async |sent| {
             let found = self.find::<Prompt>(get.name, get.caller);
-            let found = entry.waits_for(found).await?;
+            let found = entry.waits_for(pin!(found)).await?;
             let action = Action {
                 method: "prompts/get",
                 target: &found.item.prompt,
@@ -269,7 +269,7 @@ impl Router {
             entry.found(found.server.config(), &found.item.prompt);
             self.check_rate(get.caller, &found.server, None)?;
             let permit = self.permit(get.caller, &found.server, action);
-            entry.waits_for(permit).await?;
+            entry.waits_for(pin!(permit)).await?;
             entry.sending();
             let job = Job {
                 caller: get.caller,

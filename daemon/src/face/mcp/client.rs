@@ -304,7 +304,8 @@ impl Client {
         }
         let (client, out, own) = (Arc::clone(self), out.clone(), id.clone());
         let task = tokio::spawn(async move {
-            let outcome = client.answer(&own, &method, &params, &out).await;
+            // Boxed: a task is moved several times before it runs.
+            let outcome = Box::pin(client.answer(&own, &method, &params, &out)).await;
             let answer = Message {
                 kind: Kind::Answer(outcome.as_ref().err().map(|error| error.code)),
                 text: match outcome {

@@ -1,12 +1,10 @@
 //! What a line of the audit looks like. Pure.
 
+use super::recover;
+use memchr::memmem::Finder;
 use nexus_proto::reason::Reason;
 use serde::Deserialize;
-use std::{
-    borrow::Cow,
-    fmt::{self, Write as _},
-    time::Duration,
-};
+use std::{borrow::Cow, fmt, io::Write as _, sync::LazyLock, time::Duration};
 
 /// Longer names, paths and URIs are cut.
 const MAX_TEXT: usize = 2048;
@@ -60,47 +58,53 @@ pub(super) struct End {
 
 impl Head<'_> {
     /// The line without its end.
-    pub(super) fn text(&self) -> String {
+    pub(super) fn text(&self) -> Vec<u8> {
         self.written(MAX_TEXT)
     }
 
     /// The same, if there is little room.
-    pub(super) fn short(&self) -> String {
+    pub(super) fn short(&self) -> Vec<u8> {
         self.written(SHORT)
     }
 
-    fn written(&self, longest: usize) -> String {
-        let mut to = String::with_capacity(512);
-        let _ = write!(to, "{{\"id\":\"{}\",\"at\":\"", self.id);
+    fn written(&self, longest: usize) -> Vec<u8> {
+        let mut to = Vec::with_capacity(recover::SLOT);
+        put(&mut to, "{\"id\":\"");
+        let _ = write!(to, "{}", self.id);
+        put(&mut to, "\",\"at\":\"");
         rfc3339(&mut to, self.at);
-        let _ = write!(to, "\",\"agent\":{{\"id\":{}", self.agent);
-        let mut put = |key: &str, text: &str| {
-            to.push_str(key);
-            quote(&mut to, clip(text, longest));
+        put(&mut to, "\",\"agent\":{\"id\":");
+        number(&mut to, self.agent);
+        let text = |to: &mut Vec<u8>, key: &str, text: &str| {
+            put(to, key);
+            quote(to, clip(text, longest));
         };
-        put(",\"name\":", self.name);
+        text(&mut to, ",\"name\":", self.name);
         if let Some(program) = self.program {
-            put(",\"program\":", program);
+            text(&mut to, ",\"program\":", program);
         }
         if let Some(project) = self.project {
-            put(",\"project\":", project);
+            text(&mut to, ",\"project\":", project);
         }
         if let Some(pid) = self.pid {
-            let _ = write!(to, ",\"pid\":{pid}");
+            put(&mut to, ",\"pid\":");
+            number(&mut to, pid.into());
         }
-        let _ = write!(to, "}},\"method\":\"{}\"", self.method);
+        put(&mut to, "},\"method\":\"");
+        put(&mut to, self.method);
+        put(&mut to, "\"");
         if let Some(server) = self.server {
-            to.push_str(",\"server\":");
-            quote(&mut to, clip(server, longest));
+            text(&mut to, ",\"server\":", server);
         }
-        to.push_str(match self.method {
+        let kind = match self.method {
             "resources/read" => ",\"uri\":",
             "prompts/get" => ",\"prompt\":",
             _ => ",\"tool\":",
-        });
-        quote(&mut to, clip(self.target, longest));
+        };
+        text(&mut to, kind, self.target);
         if let Some((size, hash)) = self.arguments {
-            let _ = write!(to, ",\"arguments_bytes\":{size}");
+            put(&mut to, ",\"arguments_bytes\":");
+            number(&mut to, size as u64);
             if let Some(hash) = hash {
                 add_hash(&mut to, &hash);
             }
@@ -110,43 +114,45 @@ impl Head<'_> {
 }
 
 /// Adds the hash of the arguments.
-pub(super) fn add_hash(to: &mut String, hash: &[u8; 32]) {
+pub(super) fn add_hash(to: &mut Vec<u8>, hash: &[u8; 32]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    to.push_str(",\"arguments_sha256\":\"");
+    put(to, ",\"arguments_sha256\":\"");
     for byte in hash {
-        to.push(DIGITS[usize::from(byte >> 4)].into());
-        to.push(DIGITS[usize::from(byte & 15)].into());
+        let (high, low) = (usize::from(byte >> 4), usize::from(byte & 15));
+        to.extend_from_slice(&[DIGITS[high], DIGITS[low]]);
     }
-    to.push('"');
+    to.push(b'"');
 }
 
 /// Ends a line.
-pub(super) fn add_end(to: &mut String, end: End) {
-    let End {
-        decision, outcome, ..
-    } = end;
-    let ms = end.duration.as_micros();
-    let _ = write!(
+pub(super) fn add_end(to: &mut Vec<u8>, end: End) {
+    put(to, ",\"decision\":\"");
+    put(to, end.decision);
+    put(to, "\",\"outcome\":\"");
+    put(to, end.outcome);
+    put(to, "\",\"duration_ms\":");
+    number(
         to,
-        ",\"decision\":\"{decision}\",\"outcome\":\"{outcome}\",\"duration_ms\":{}.{:03}",
-        ms / 1000,
-        ms % 1000
+        u64::try_from(end.duration.as_millis()).unwrap_or(u64::MAX),
     );
+    put(to, ".");
+    digits::<3>(to, u64::from(end.duration.subsec_micros() % 1000));
     if let Some(size) = end.result {
-        let _ = write!(to, ",\"result_bytes\":{size}");
+        put(to, ",\"result_bytes\":");
+        number(to, size as u64);
     }
-    to.push_str("}\n");
+    put(to, "}\n");
 }
 
 /// Ends the line of a call of which nobody knows what became of it.
-pub(super) const LOST: &str = ",\"decision\":\"allowed\",\"outcome\":\"lost\"}\n";
+pub(super) const LOST: &[u8] = b",\"decision\":\"allowed\",\"outcome\":\"lost\"}\n";
 
 /// The same of one that was not even let through yet.
-pub(super) const LOST_WAITING: &str = ",\"decision\":\"none\",\"outcome\":\"lost\"}\n";
+pub(super) const LOST_WAITING: &[u8] = b",\"decision\":\"none\",\"outcome\":\"lost\"}\n";
 
 /// A line that says that others are missing.
-pub(super) fn missing(id: Id, at: Duration, count: u64) -> String {
-    let mut to = format!("{{\"id\":\"{id}\",\"at\":\"");
+pub(super) fn missing(id: Id, at: Duration, count: u64) -> Vec<u8> {
+    let mut to = format!("{{\"id\":\"{id}\",\"at\":\"").into_bytes();
     rfc3339(&mut to, at);
     let _ = writeln!(to, "\",\"lines_lost\":{count}}}");
     to
@@ -184,8 +190,10 @@ pub(super) fn outcome(result: &[u8]) -> &'static str {
         #[serde(borrow, default)]
         result_type: Cow<'a, str>,
     }
-    let has = |name: &[u8]| memchr::memmem::find(result, name).is_some();
-    if !has(b"\"isError\"") && !has(b"\"input_required\"") {
+    static IS_ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"isError\""));
+    static QUESTION: LazyLock<Finder<'static>> =
+        LazyLock::new(|| Finder::new("\"input_required\""));
+    if IS_ERROR.find(result).is_none() && QUESTION.find(result).is_none() {
         return "ok";
     }
     match serde_json::from_slice::<Says<'_>>(result) {
@@ -195,9 +203,28 @@ pub(super) fn outcome(result: &[u8]) -> &'static str {
     }
 }
 
-fn quote(to: &mut String, text: &str) {
-    // It cannot fail: it is text.
-    to.push_str(&serde_json::to_string(text).unwrap_or_default());
+fn put(to: &mut Vec<u8>, text: &str) {
+    to.extend_from_slice(text.as_bytes());
+}
+
+fn number(to: &mut Vec<u8>, number: u64) {
+    // It cannot fail: it goes into memory.
+    let _ = serde_json::to_writer(to, &number);
+}
+
+/// So many digits of a number, with zeros in front. `write!` would take longer than all else of a line.
+fn digits<const N: usize>(to: &mut Vec<u8>, mut number: u64) {
+    let mut text = [b'0'; N];
+    for digit in text.iter_mut().rev() {
+        *digit += (number % 10) as u8;
+        number /= 10;
+    }
+    to.extend_from_slice(&text);
+}
+
+fn quote(to: &mut Vec<u8>, text: &str) {
+    // It cannot fail: it is text, and goes into memory.
+    let _ = serde_json::to_writer(to, text);
 }
 
 fn clip(text: &str, longest: usize) -> &str {
@@ -205,7 +232,7 @@ fn clip(text: &str, longest: usize) -> &str {
 }
 
 /// `2026-07-28T09:05:00.123Z`: always as long, so that lines can be compared as text.
-fn rfc3339(to: &mut String, since_1970: Duration) {
+fn rfc3339(to: &mut Vec<u8>, since_1970: Duration) {
     let (days, seconds) = (since_1970.as_secs() / 86400, since_1970.as_secs() % 86400);
     // Howard Hinnant's `civil_from_days`.
     let z = days + 719_468;
@@ -217,11 +244,14 @@ fn rfc3339(to: &mut String, since_1970: Duration) {
     let month = (shifted + 2) % 12 + 1;
     let year = year + era * 400 + u64::from(month <= 2);
     let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    let ms = since_1970.subsec_millis();
-    let _ = write!(
-        to,
-        "{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}.{ms:03}Z"
-    );
+    digits::<4>(to, year);
+    for (before, part) in [("-", month), ("-", day), ("T", h), (":", m), (":", s)] {
+        put(to, before);
+        digits::<2>(to, part);
+    }
+    put(to, ".");
+    digits::<3>(to, since_1970.subsec_millis().into());
+    put(to, "Z");
 }
 
 #[cfg(test)]
@@ -260,8 +290,8 @@ mod tests {
                 result: Some(16),
             },
         );
-        assert!(line.ends_with("}\n") && line.starts_with("{\"id\":\"abc-7\","));
-        let line: Value = serde_json::from_str(&line).unwrap();
+        assert!(line.ends_with(b"}\n") && line.starts_with(b"{\"id\":\"abc-7\","));
+        let line: Value = serde_json::from_slice(&line).unwrap();
         assert_eq!(
             line,
             json!({
@@ -288,9 +318,9 @@ mod tests {
         head.project = Some(&bad);
         head.program = Some(&bad);
         head.server = Some(&bad);
-        let line = head.short() + LOST;
-        assert!(line.len() <= super::super::recover::SLOT, "{}", line.len());
-        assert!(serde_json::from_str::<Value>(&line).is_ok());
+        let line = [&head.short()[..], LOST].concat();
+        assert!(line.len() <= recover::SLOT, "{}", line.len());
+        assert!(serde_json::from_slice::<Value>(&line).is_ok());
     }
 
     #[test]
@@ -321,9 +351,9 @@ mod tests {
     #[test]
     fn dates_are_right_around_leap_days() {
         let at = |seconds| {
-            let mut text = String::new();
+            let mut text = Vec::new();
             rfc3339(&mut text, Duration::from_secs(seconds));
-            text
+            String::from_utf8(text).unwrap()
         };
         assert_eq!(at(951_782_400), "2000-02-29T00:00:00.000Z");
         assert_eq!(at(4_107_542_400), "2100-03-01T00:00:00.000Z");

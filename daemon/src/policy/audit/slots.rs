@@ -5,7 +5,7 @@
 
 use super::recover::{SLOT, taken};
 use parking_lot::Mutex;
-use std::{fs, io, path::Path};
+use std::{collections::VecDeque, fs, io, path::Path};
 
 /// For more calls at once there is no room: they go on, and are forgotten if the daemon is killed.
 const MOST: u32 = 4096;
@@ -18,6 +18,8 @@ pub(super) struct Slots {
 
 #[derive(Debug, Default)]
 struct Free {
+    /// They hold lines that are written. The oldest first: so no line stays so long that it is forgotten that it was.
+    stale: VecDeque<u32>,
     /// Used before. The last one first: so the file stays small.
     again: Vec<u32>,
     /// The first that was never used.
@@ -59,15 +61,20 @@ impl Slots {
         let again = again.collect();
         let slots = Self {
             file,
-            free: Mutex::new(Free { again, next }),
+            free: Mutex::new(Free {
+                stale: VecDeque::new(),
+                again,
+                next,
+            }),
         };
         Ok((slots, content))
     }
 
-    fn take(&self, line: &str) -> Option<Slot> {
+    fn take(&self, line: &[u8]) -> Option<Slot> {
         let slot = {
             let mut free = self.free.lock();
-            match free.again.pop() {
+            let used = free.stale.pop_front();
+            match used.or_else(|| free.again.pop()) {
                 Some(slot) => slot,
                 None if free.next < MOST => {
                     free.next += 1;
@@ -76,20 +83,37 @@ impl Slots {
                 None => return None,
             }
         };
-        let _ = write_at(&self.file, line.as_bytes(), place(slot));
+        let _ = write_at(&self.file, line, place(slot));
         Some(Slot(slot))
     }
 
     /// Writes this line, which has to fit, into its slot; into a new one if it has none.
-    pub(super) fn write(&self, slot: &mut Option<Slot>, line: &str) {
+    pub(super) fn write(&self, slot: &mut Option<Slot>, line: &[u8]) {
         match slot {
             // A file that cannot be written is no reason for a call to fail.
-            Some(slot) => drop(write_at(&self.file, line.as_bytes(), place(slot.0))),
+            Some(slot) => drop(write_at(&self.file, line, place(slot.0))),
             None => *slot = self.take(line),
         }
     }
 
-    /// It is over, and its line is written.
+    /// Writes what is in it anew from there on. It has to fit.
+    pub(super) fn write_end(&self, slot: &Slot, from: usize, end: &[u8]) {
+        let _ = write_at(&self.file, end, place(slot.0) + from as u64);
+    }
+
+    /// Its line is written: it may be used again as it is, for the next daemon will find the line.
+    pub(super) fn written(&self, slots: impl IntoIterator<Item = Slot>) {
+        let slots = slots.into_iter().map(|slot| slot.0);
+        self.free.lock().stale.extend(slots);
+    }
+
+    /// Empties those whose lines are written.
+    pub(super) fn tidy(&self) {
+        let stale = std::mem::take(&mut self.free.lock().stale);
+        stale.into_iter().for_each(|slot| self.free(Slot(slot)));
+    }
+
+    /// It is over.
     pub(super) fn free(&self, slot: Slot) {
         let _ = write_at(&self.file, &[0], place(slot.0));
         self.free.lock().again.push(slot.0);
@@ -125,7 +149,7 @@ mod tests {
         let (slots, before) = Slots::open(&path).unwrap();
         assert!(before.is_empty());
         let lines = ["{\"id\":\"1\"}\n", "{\"id\":\"2\"}\n", "{\"id\":\"3\"}\n"];
-        let [one, two, _] = lines.map(|line| slots.take(line).unwrap());
+        let [one, two, _] = lines.map(|line| slots.take(line.as_bytes()).unwrap());
         slots.free(two);
         drop((slots, one));
 
@@ -133,10 +157,10 @@ mod tests {
         let found = left(&before, &[]);
         assert_eq!((&found.taken[..], found.lines.len()), (&[0, 2][..], 2));
         // New calls take what is free, and not those that nobody has written down yet.
-        assert_eq!(slots.take(lines[0]), Some(Slot(1)));
-        assert_eq!(slots.take(lines[0]), Some(Slot(3)));
+        assert_eq!(slots.take(b"{}\n"), Some(Slot(1)));
+        assert_eq!(slots.take(b"{}\n"), Some(Slot(3)));
         slots.free(Slot(2));
-        assert_eq!(slots.take(lines[0]), Some(Slot(2)));
+        assert_eq!(slots.take(b"{}\n"), Some(Slot(2)));
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;

@@ -113,13 +113,15 @@ fn a_call_that_was_never_over_is_lost_and_one_that_was_is_not_told_twice() {
     over.sending();
     let open = over.0.as_mut().unwrap();
     let head = open.head.take().unwrap();
-    let end = End {
+    let mut end = Vec::new();
+    let ok = End {
         decision: "allowed",
         outcome: "ok",
         duration: Duration::ZERO,
         result: Some(2),
     };
-    open.note_end(&head, end);
+    line::add_end(&mut end, ok);
+    open.note_end(&head, &end);
     std::mem::forget(over);
     place
         .begin(&audit, &none)
@@ -186,14 +188,16 @@ async fn a_call_that_waits_for_somebody_is_not_forgotten_either() {
     let mut waiting = place.begin(&audit, &none);
     assert!(
         futures_util::poll!(std::pin::pin!(
-            waiting.waits_for(std::future::pending::<()>())
+            waiting.waits_for(std::pin::pin!(std::future::pending::<()>()))
         ))
         .is_pending()
     );
     std::mem::forget(waiting);
     // What need not wait is not noted for that.
     let mut ready = place.begin(&audit, &none);
-    ready.waits_for(std::future::ready(())).await;
+    ready
+        .waits_for(std::pin::pin!(std::future::ready(())))
+        .await;
     std::mem::forget(ready);
 
     let audit = place.audit(false);
@@ -204,4 +208,22 @@ async fn a_call_that_waits_for_somebody_is_not_forgotten_either() {
         (&lines[0]["decision"], &lines[0]["outcome"]),
         (&"none".into(), &"lost".into())
     );
+}
+
+#[test]
+fn slots_whose_lines_are_written_are_used_again_and_emptied_when_there_is_time() {
+    let place = Place::new();
+    let audit = place.audit(false);
+    for _ in 0..3 {
+        for _ in 0..1000 {
+            let mut entry = place.begin(&audit, &Bytes::new());
+            entry.sending();
+            entry.end(Ok(&Bytes::from_static(b"{}")));
+        }
+        audit.flush();
+    }
+    assert_eq!(place.lines().len(), 3000);
+    let slots = fs::read(place.folder.path().join("calls")).unwrap();
+    assert!(slots.len() <= 1000 * recover::SLOT);
+    assert_eq!(recover::taken(&slots).count(), 0);
 }

@@ -53,14 +53,16 @@ pub(super) enum Message {
 /// A call that is over.
 #[derive(Debug)]
 pub(super) struct Line {
-    pub(super) head: String,
+    /// The whole line, or its beginning.
+    pub(super) text: Vec<u8>,
     /// Arguments whose hash is not in the head yet.
     pub(super) to_hash: Option<Bytes>,
     /// Arguments that are to be written down, and what its server was given.
     pub(super) to_show: Option<(Bytes, Option<Arc<ServerConfig>>)>,
     /// A result that nobody has looked at yet.
     pub(super) to_judge: Option<Bytes>,
-    pub(super) end: End,
+    /// What has to follow, if it is not the whole line.
+    pub(super) end: Option<End>,
     pub(super) slot: Option<Slot>,
     /// How much memory it holds on to.
     pub(super) weight: usize,
@@ -93,8 +95,8 @@ impl Writer {
     pub(super) fn run(mut self, slots: &[u8], queue: &Receiver<Message>) {
         mend(&self.path);
         self.recover(slots);
-        while let Ok(first) = queue.recv() {
-            let (mut text, mut done) = (String::new(), Vec::new());
+        while let Some(first) = self.next(queue) {
+            let (mut text, mut done) = (Vec::new(), Vec::new());
             let (mut lines, mut flushed) = (0, Vec::new());
             let mut next = Some(first);
             // What has come together is written together.
@@ -116,7 +118,13 @@ impl Writer {
             // Whoever waits is not kept, and what waits already neither.
             let may_rest = flushed.is_empty() && text.len() < BATCH;
             if let Some(slots) = &self.slots {
-                done.into_iter().for_each(|slot| slots.free(slot));
+                match self.failing {
+                    true => done.into_iter().for_each(|slot| slots.free(slot)),
+                    false => slots.written(done),
+                }
+                if !flushed.is_empty() {
+                    slots.tidy();
+                }
             }
             for told in flushed {
                 let _ = told.try_send(());
@@ -125,6 +133,15 @@ impl Writer {
                 thread::sleep(PAUSE);
             }
         }
+    }
+
+    /// What comes next. Before it is waited for, all is tidied up that could not be left so for long.
+    fn next(&self, queue: &Receiver<Message>) -> Option<Message> {
+        let waiting = queue.try_recv().ok();
+        waiting.or_else(|| {
+            self.slots.iter().for_each(|slots| slots.tidy());
+            queue.recv().ok()
+        })
     }
 
     fn recover(&mut self, slots: &[u8]) {
@@ -137,30 +154,30 @@ impl Writer {
         if !lines.is_empty() {
             let calls = lines.len();
             warn!(calls, "an earlier daemon was ended in the middle of calls");
-            self.write(&lines.concat(), lines.len() as u64);
+            self.write(lines.concat().as_bytes(), lines.len() as u64);
         }
         for slot in taken {
             here.free(Slot(slot));
         }
     }
 
-    fn write(&mut self, text: &str, lines: u64) {
+    fn write(&mut self, text: &[u8], lines: u64) {
         if text.is_empty() && self.shared.missing.load(Ordering::Relaxed) == 0 {
             return;
         }
         let missing = self.shared.missing.swap(0, Ordering::Relaxed);
-        let mut told = String::new();
+        let mut told = Vec::new();
         let text = match missing {
             0 => text,
             _ => {
                 let number = self.shared.numbers.fetch_add(1, Ordering::Relaxed);
                 let run = self.run;
-                told += &line::missing(Id { run, number }, (self.clock)(), missing);
-                told += text;
+                told.extend(line::missing(Id { run, number }, (self.clock)(), missing));
+                told.extend_from_slice(text);
                 &told
             }
         };
-        match append_rotating(&self.path, text.as_bytes(), ROTATION) {
+        match append_rotating(&self.path, text, ROTATION) {
             Ok(()) => self.failing = false,
             Err(error) => {
                 let missing = missing + lines;
@@ -175,8 +192,8 @@ impl Writer {
 }
 
 impl Line {
-    fn finish(self, to: &mut String) -> Option<Slot> {
-        to.push_str(&self.head);
+    fn finish(self, to: &mut Vec<u8>) -> Option<Slot> {
+        to.extend_from_slice(&self.text);
         if let Some(arguments) = &self.to_hash {
             line::add_hash(to, &Sha256::digest(arguments).into());
         }
@@ -185,17 +202,18 @@ impl Line {
             let secrets = secrets.unwrap_or_default();
             match redacted(arguments, &secrets, MAX_ARGUMENTS) {
                 Some(arguments) => {
-                    to.push_str(",\"arguments\":");
-                    to.push_str(&arguments);
+                    to.extend_from_slice(b",\"arguments\":");
+                    to.extend_from_slice(arguments.as_bytes());
                 }
-                None => to.push_str(",\"arguments\":null"),
+                None => to.extend_from_slice(b",\"arguments\":null"),
             }
         }
-        let mut end = self.end;
-        if let Some(result) = &self.to_judge {
-            end.outcome = line::outcome(result);
+        if let Some(mut end) = self.end {
+            if let Some(result) = &self.to_judge {
+                end.outcome = line::outcome(result);
+            }
+            line::add_end(to, end);
         }
-        line::add_end(to, end);
         self.slot
     }
 }
