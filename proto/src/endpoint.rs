@@ -16,21 +16,17 @@ use unix as platform;
 #[cfg(windows)]
 use windows as platform;
 
-use interprocess::local_socket;
 use std::{
     env, fmt, io,
     path::{Path, PathBuf},
 };
 
-pub use platform::Listener;
+pub use platform::{Listener, Stream};
 #[cfg(windows)]
 pub use windows::user;
 
 /// The variable that overrides the place of the endpoint.
 pub const SOCKET_VARIABLE: &str = "NEXUS_SOCKET";
-
-/// A connection, on either side.
-pub type Stream = local_socket::tokio::Stream;
 
 /// The place of the endpoint: the path of a socket, or the name of a pipe.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -143,9 +139,7 @@ impl Endpoint {
 
     /// Connects to the daemon, and makes sure that it is this user's.
     pub async fn connect(&self) -> io::Result<Stream> {
-        let stream = platform::connect(&self.0).await?;
-        platform::check_server(&stream)?;
-        Ok(stream)
+        platform::connect(&self.0).await
     }
 
     /// Takes over a socket that systemd has made and gives to one daemon at a time.

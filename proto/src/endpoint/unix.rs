@@ -1,10 +1,14 @@
 //! A Unix socket in a private directory.
 
-use super::{AcceptError, BindError, EndpointError, Peer, Stream, lock::Lock};
+mod stream;
+
+pub use stream::Stream;
+
+use super::{AcceptError, BindError, EndpointError, Peer, lock::Lock};
 use interprocess::{
     local_socket::{
         GenericFilePath, ListenerOptions, Name, ToFsName as _,
-        tokio::Listener as SocketListener,
+        tokio::{Listener as SocketListener, Stream as Socket},
         traits::{
             StreamCommon as _,
             tokio::{Listener as _, Stream as _},
@@ -93,12 +97,20 @@ fn name(path: &Path) -> io::Result<Name<'_>> {
 }
 
 pub(super) async fn connect(path: &Path) -> io::Result<Stream> {
-    Stream::connect(name(path)?).await
+    let socket = Socket::connect(name(path)?).await?;
+    check_server(&socket)?;
+    own(socket)
+}
+
+/// Takes it from the crate that made it.
+fn own(socket: Socket) -> io::Result<Stream> {
+    let Socket::UdSocket(socket) = socket;
+    Stream::new(socket.try_into()?)
 }
 
 /// A socket that somebody else serves would be told this user's secrets.
-pub(super) fn check_server(stream: &Stream) -> io::Result<()> {
-    let (uid, mine) = (stream.peer_creds()?.euid(), geteuid().as_raw());
+fn check_server(socket: &Socket) -> io::Result<()> {
+    let (uid, mine) = (socket.peer_creds()?.euid(), geteuid().as_raw());
     // Where the system's own manager has made the socket, it is root's; root needs no trick.
     if uid == Some(mine) || uid == Some(0) {
         return Ok(());
@@ -174,17 +186,17 @@ impl Listener {
     /// The next connection. One from another user is an error, and is closed.
     pub async fn accept(&mut self) -> Result<(Stream, Peer), AcceptError> {
         loop {
-            let stream = tokio::select! {
-                stream = self.socket.accept() => stream?,
+            let socket = tokio::select! {
+                socket = self.socket.accept() => socket?,
                 () = tokio::time::sleep(LOOK) => {
                     self.restore()?;
                     continue;
                 }
             };
-            let creds = stream.peer_creds()?;
+            let creds = socket.peer_creds()?;
             let pid = creds.pid().map(i32::cast_unsigned);
             if creds.euid() == Some(geteuid().as_raw()) {
-                return Ok((stream, Peer { pid }));
+                return Ok((own(socket)?, Peer { pid }));
             }
             let known = |n: Option<u32>| n.map_or("?".to_owned(), |n| n.to_string());
             return Err(AcceptError::Foreign {

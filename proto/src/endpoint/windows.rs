@@ -1,6 +1,8 @@
 //! A named pipe that only this user may open, and only from this machine.
 
-use super::{AcceptError, BindError, EndpointError, Peer, Stream, lock::Lock};
+pub use interprocess::local_socket::tokio::Stream;
+
+use super::{AcceptError, BindError, EndpointError, Peer, lock::Lock};
 use interprocess::{
     local_socket::{
         GenericFilePath, ListenerOptions, Name, ToFsName as _,
@@ -95,13 +97,15 @@ pub(super) async fn connect(path: &Path) -> io::Result<Stream> {
     let file = timeout(PATIENCE, open).await??;
     let pipe = PipeStream::try_from(OwnedHandle::from(file));
     let pipe = pipe.map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(pipe.into())
+    let stream = pipe.into();
+    check_server(&stream)?;
+    Ok(stream)
 }
 
 /// A pipe that somebody else serves would be told this user's secrets. Its owner says who made it, and
 /// nobody can name an owner that he is not. Our service and the system itself are no strangers: only an
 /// administrator can make them serve.
-pub(super) fn check_server(stream: &Stream) -> io::Result<()> {
+fn check_server(stream: &Stream) -> io::Result<()> {
     let Stream::NamedPipe(pipe) = stream;
     let owner = user::owner_of(pipe.as_handle())?;
     if owner == user::current_sid()? || [user::SERVICE, user::SYSTEM].contains(&&*owner) {
