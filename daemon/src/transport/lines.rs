@@ -13,6 +13,9 @@ const KEPT: usize = 4096;
 /// How much is asked for at a time.
 const CHUNK: usize = 16 * 1024;
 
+/// What is left of it is used until there is less than this. Short lines share one piece of memory so.
+const ENOUGH: usize = 4 * 1024;
+
 /// One line, without its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Line {
@@ -60,7 +63,9 @@ impl LineSplitter {
 
     /// Where the next bytes of the stream are to be read into.
     pub fn space(&mut self) -> &mut BytesMut {
-        self.buffer.reserve(CHUNK);
+        if self.buffer.capacity() - self.buffer.len() < ENOUGH {
+            self.buffer.reserve(CHUNK);
+        }
         &mut self.buffer
     }
 
