@@ -28,6 +28,8 @@ pub struct Tool {
     pub definition: Bytes,
     /// Its server says that calling it twice does no harm.
     pub repeatable: bool,
+    /// Its server may want to have arguments in headers too.
+    has_headers: bool,
     // Made at the first call: most tools of most servers are never called.
     validator: OnceLock<Option<Box<Validator>>>,
 }
@@ -45,6 +47,7 @@ impl Item for Tool {
             tool: definition.key.clone(),
             definition: definition.json.clone(),
             repeatable: is_repeatable(&definition.json),
+            has_headers: memchr::memmem::find(&definition.json, b"x-mcp-header").is_some(),
             validator: OnceLock::new(),
         }
     }
@@ -74,8 +77,7 @@ impl Tool {
 
     /// The arguments that its server wants to have in headers too: the ends of their names, and values.
     pub fn headers(&self, arguments: &[u8]) -> Vec<(String, String)> {
-        // Nearly no tool has any.
-        if memchr::memmem::find(&self.definition, b"x-mcp-header").is_none() {
+        if !self.has_headers {
             return Vec::new();
         }
         let schema = self.input_schema().unwrap_or_default();
@@ -103,27 +105,26 @@ impl Tool {
         } else {
             arguments
         };
-        let is_object = text.trim_ascii_start().first() == Some(&b'{');
-        let syntax = serde_json::from_slice::<&RawValue>(text);
-        if let Err(error) = &syntax {
-            return Err(self.refused(vec![Violation {
-                field: String::new(),
-                description: format!("the arguments are not JSON: {error}"),
-            }]));
+        let whole = |description: String| {
+            let field = String::new();
+            Err(self.refused(vec![Violation { field, description }]))
+        };
+        let is_small = text.len() <= MAX_CHECKED;
+        let read = is_small.then(|| serde_json::from_slice::<Value>(text).ok());
+        let read = read.flatten();
+        // What we cannot read may be good JSON all the same.
+        if read.is_none()
+            && let Err(error) = serde_json::from_slice::<&RawValue>(text)
+        {
+            return whole(format!("the arguments are not JSON: {error}"));
         }
-        if !is_object {
-            return Err(self.refused(vec![Violation {
-                field: String::new(),
-                description: "the arguments must be a JSON object".to_owned(),
-            }]));
+        if text.trim_ascii_start().first() != Some(&b'{') {
+            return whole("the arguments must be a JSON object".to_owned());
         }
-        let Some(validator) = self.validator.get_or_init(|| self.compile()) else {
+        let Some(value) = read else {
             return Ok(());
         };
-        if text.len() > MAX_CHECKED {
-            return Ok(());
-        }
-        let Ok(value) = serde_json::from_slice::<Value>(text) else {
+        let Some(validator) = self.validator.get_or_init(|| self.compile()) else {
             return Ok(());
         };
         if validator.is_valid(&value) {

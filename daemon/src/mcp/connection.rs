@@ -640,7 +640,7 @@ impl Connection {
                 }
             }
             None if self.late(id) => self.questions.answered(id),
-            None if self.listen_ended(id, outcome.err().map(|error| error.message)) => {}
+            None if self.listen_ended(id, || outcome.err().map(|error| error.message)) => {}
             None if self.table.lock().forgotten.remove(&id) => {}
             None => self.odd(),
         }

@@ -1,13 +1,16 @@
 //! Answers of the modern era that are questions: `input_required`, and the request that follows. Pure.
 
 use bytes::Bytes;
-use memchr::memmem;
+use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, sync::LazyLock};
 
 /// How many times a server may come back with questions before it gives an answer.
 pub const MAX_ROUNDS: usize = 16;
+
+/// What every answer has in it that is a question.
+static INPUT_REQUIRED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("input_required"));
 
 /// How many things a server may ask at once.
 const MAX_QUESTIONS: usize = 16;
@@ -55,7 +58,7 @@ pub fn read(result: &Bytes) -> Option<Result<InputRequired, RoundError>> {
         result_type: Option<Cow<'a, str>>,
     }
     // Nearly every result is an answer: this looks at each byte once, and keeps nothing.
-    memmem::find(result, b"input_required")?;
+    INPUT_REQUIRED.find(result)?;
     let kind: Kind<'_> = serde_json::from_slice(result).ok()?;
     (kind.result_type.as_deref() == Some("input_required")).then(|| read_questions(result))
 }

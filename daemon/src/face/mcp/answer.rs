@@ -6,16 +6,18 @@ use super::{
 };
 use crate::mcp::envelope::RpcError;
 use bytes::Bytes;
-use memchr::memmem;
+use memchr::memmem::Finder;
 use nexus_proto::reason::{Failure, Reason};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Map, Value, json};
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::LazyLock};
 
 const RESOURCE_NOT_FOUND: i64 = -32002;
 
 /// What legacy results do not have.
 const MODERN_MEMBERS: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
+
+static RESULT_TYPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"resultType\""));
 
 /// The result of a server, in the era of the client. Nothing else of it is touched.
 pub(super) fn shape(result: Bytes, dialect: Dialect, cacheable: bool) -> Bytes {
@@ -29,7 +31,7 @@ pub(super) fn shape(result: Bytes, dialect: Dialect, cacheable: bool) -> Bytes {
     }
     if !dialect.is_modern() {
         // Two of three servers are old ones, and have nothing of it.
-        if memmem::find(&result, b"\"resultType\"").is_none() {
+        if RESULT_TYPE.find(&result).is_none() {
             return result;
         }
         return splice::without(&result, &MODERN_MEMBERS).map_or(result, Bytes::from);

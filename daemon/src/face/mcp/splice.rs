@@ -1,54 +1,82 @@
 //! Changes a few members of a JSON object and leaves every other byte as it is. Pure.
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
-use serde_json::value::RawValue;
-use std::{borrow::Cow, fmt, ops::Range};
+use memchr::memchr2;
+use std::{borrow::Cow, ops::Range};
 
-/// The members of an object, in their order, with repeated ones.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+/// Where the values of an object stand in its text, in their order, with repeated ones. The text is known to be JSON:
+/// only its outermost members are looked for.
+fn values(object: &[u8]) -> Option<Vec<(Cow<'_, str>, Range<usize>)>> {
+    let mut values = Vec::with_capacity(8);
+    let mut at = token(object, 0);
+    if object.get(at) != Some(&b'{') {
+        return None;
+    }
+    loop {
+        at = token(object, at + 1);
+        if object.get(at) == Some(&b'}') {
+            return Some(values);
+        }
+        let end = string_end(object, at)?;
+        let name = key(&object[at..end])?;
+        let colon = token(object, end);
+        at = token(object, colon + 1);
+        let end = value_end(object, at)?;
+        values.push((name, at..end));
+        at = token(object, end);
+        match object.get(at)? {
+            b',' => {}
+            _ => return Some(values),
+        }
+    }
+}
 
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Members<'de>;
+/// Where the next token begins.
+fn token(text: &[u8], from: usize) -> usize {
+    let rest = text.get(from..).unwrap_or_default();
+    from + rest.len() - rest.trim_ascii_start().len()
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
+/// Where a string ends that begins here.
+fn string_end(text: &[u8], begin: usize) -> Option<usize> {
+    let mut at = begin + 1;
+    loop {
+        at += memchr2(b'"', b'\\', text.get(at..)?)?;
+        match text[at] {
+            b'"' => return Some(at + 1),
+            _ => at += 2,
+        }
+    }
+}
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(Key(key)) = map.next_key()? {
-                    members.push((key, map.next_value()?));
-                }
-                Ok(Members(members))
+/// Where a value ends that begins here.
+fn value_end(text: &[u8], begin: usize) -> Option<usize> {
+    let (mut at, mut depth) = (begin, 0usize);
+    loop {
+        match text.get(at)? {
+            b'"' => at = string_end(text, at)?,
+            b'{' | b'[' => (at, depth) = (at + 1, depth + 1),
+            // The end of what it stands in.
+            b'}' | b']' if depth == 0 => return Some(at),
+            b'}' | b']' => (at, depth) = (at + 1, depth - 1),
+            b',' | b' ' | b'\t' | b'\r' | b'\n' if depth == 0 => return Some(at),
+            _ => {
+                at += 1;
+                continue;
             }
         }
-        deserializer.deserialize_map(Reader)
+        if depth == 0 {
+            return Some(at);
+        }
     }
 }
 
 /// A key, borrowed where it has no escapes.
-#[derive(Deserialize)]
-struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
-
-/// Where the values of an object stand in its text.
-fn values<'a>(object: &'a [u8]) -> Option<Vec<(Cow<'a, str>, Range<usize>)>> {
-    let Members(members) = serde_json::from_slice(object).ok()?;
-    let place = |raw: &RawValue| {
-        let start = raw.get().as_ptr() as usize - object.as_ptr() as usize;
-        start..start + raw.get().len()
-    };
-    Some(
-        members
-            .into_iter()
-            .map(|(key, raw)| (key, place(raw)))
-            .collect(),
-    )
+fn key(quoted: &[u8]) -> Option<Cow<'_, str>> {
+    let bare = quoted.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    match bare.contains(&b'\\') {
+        true => serde_json::from_slice(quoted).ok().map(Cow::Owned),
+        false => str::from_utf8(bare).ok().map(Cow::Borrowed),
+    }
 }
 
 /// The same object with another value of a member that it has. `value` is JSON text.
@@ -63,7 +91,8 @@ pub(super) fn with_value(object: &[u8], key: &str, value: &[u8]) -> Option<Vec<u
 pub(super) fn without(object: &[u8], keys: &[&str]) -> Option<Vec<u8>> {
     let values = values(object)?;
     let brace = object.iter().position(|&b| b == b'{')? + 1;
-    let mut out = object[..brace].to_vec();
+    let mut out = Vec::with_capacity(object.len());
+    out.extend_from_slice(&object[..brace]);
     let mut from = brace;
     let mut is_first = true;
     for (key, place) in &values {
@@ -106,6 +135,8 @@ pub(super) fn with_first(object: &[u8], members: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use serde_json::{Map, Value};
 
     fn text(bytes: Option<Vec<u8>>) -> String {
         String::from_utf8(bytes.unwrap()).unwrap()
@@ -154,5 +185,47 @@ mod tests {
             text(with_first(br#"{"a":2}"#, r#""x":1"#)),
             r#"{"x":1,"a":2}"#
         );
+    }
+
+    fn anything() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f32>().prop_map(|n| Value::from(f64::from(n))),
+            "[\"\\\\\\PC{}\\[\\],: ]{0,12}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(".{0,6}", inner, 0..4)
+                    .prop_map(|map| Value::Object(Map::from_iter(map))),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_member_is_found_however_it_is_written(
+            object in prop::collection::btree_map(".{0,6}", anything(), 0..5),
+            pretty in any::<bool>(),
+        ) {
+            let object = Value::Object(Map::from_iter(object));
+            let text = match pretty {
+                true => format!(" {object:#}\n"),
+                false => object.to_string(),
+            };
+            let found = values(text.as_bytes()).unwrap().into_iter().map(|(key, place)| {
+                let value: Value = serde_json::from_str(&text[place]).unwrap();
+                (key.into_owned(), value)
+            });
+            prop_assert_eq!(Value::Object(found.collect()), object);
+        }
+
+        #[test]
+        fn what_is_no_object_is_nobodys_end(text in prop::collection::vec(any::<u8>(), 0..40)) {
+            let _ = without(&text, &["a"]);
+            let _ = with_value(&[b"{\"a\":", &text[..]].concat(), "a", b"1");
+        }
     }
 }

@@ -135,11 +135,11 @@ impl Connection {
     }
 
     /// The server has answered a request to listen, which is its end. True if it was one.
-    pub(super) fn listen_ended(&self, id: u64, refusal: Option<String>) -> bool {
+    pub(super) fn listen_ended(&self, id: u64, refusal: impl FnOnce() -> Option<String>) -> bool {
         let Some(to) = self.listens.lock().remove(&id) else {
             return false;
         };
-        let _ = to.try_send(Heard::Ended(refusal));
+        let _ = to.try_send(Heard::Ended(refusal()));
         true
     }
 }

@@ -246,7 +246,7 @@ impl Connection {
         };
         let id = request_id.get();
         if let Ok(id) = id.parse()
-            && self.listen_ended(id, None)
+            && self.listen_ended(id, || None)
         {
             return;
         }

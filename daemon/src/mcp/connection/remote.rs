@@ -71,8 +71,9 @@ impl Connection {
         match self.remove(id) {
             Some(pending) => self.settle(pending, Err(error)),
             None => {
-                let why = error.into_failure("listening").message;
-                if !self.listen_ended(id, Some(why)) {
+                // What was answered comes here too: most of the time there is nothing to be said.
+                let why = || error.into_failure("listening").message;
+                if !self.listen_ended(id, || Some(why())) {
                     self.table.lock().forgotten.remove(&id);
                 }
             }

@@ -183,7 +183,8 @@ impl Driver {
         let task = self.tasks.spawn({
             let taken = Arc::clone(&taken);
             async move {
-                let trouble = carry(&site, &frame, &taken).await.err();
+                // Boxed: a task is moved several times before it runs.
+                let trouble = Box::pin(carry(&site, &frame, &taken)).await.err();
                 if let (Some(id), Some(trouble)) = (id, trouble) {
                     site.peer.settle(id, trouble);
                 }

@@ -1,21 +1,21 @@
 //! What is said in headers. Pure.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use http::{HeaderMap, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::time::Duration;
 
 /// The revision that is spoken.
-pub const VERSION: &str = "mcp-protocol-version";
+pub static VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The session of a legacy server.
-pub const SESSION: &str = "mcp-session-id";
+pub static SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// The method, for modern servers.
-pub const METHOD: &str = "mcp-method";
+pub static METHOD: HeaderName = HeaderName::from_static("mcp-method");
 /// What the method is applied to, for modern servers.
-pub const NAME: &str = "mcp-name";
+pub static NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// Before the name of an argument.
 pub const PARAM: &str = "mcp-param-";
 /// The last event that arrived.
-pub const LAST_EVENT: &str = "last-event-id";
+pub static LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The longest id of a session that is taken.
 const MAX_SESSION: usize = 256;
@@ -24,28 +24,28 @@ const MAX_SESSION: usize = 256;
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// Names that are ours to say, whatever is configured.
-const RESERVED: &[&str] = &[
-    VERSION,
-    SESSION,
-    METHOD,
-    NAME,
-    LAST_EVENT,
-    "accept",
-    "accept-encoding",
-    "connection",
-    "content-length",
-    "content-type",
-    "host",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
+static RESERVED: [&HeaderName; 15] = [
+    &VERSION,
+    &SESSION,
+    &METHOD,
+    &NAME,
+    &LAST_EVENT,
+    &header::ACCEPT,
+    &header::ACCEPT_ENCODING,
+    &header::CONNECTION,
+    &header::CONTENT_LENGTH,
+    &header::CONTENT_TYPE,
+    &header::HOST,
+    &header::TE,
+    &header::TRAILER,
+    &header::TRANSFER_ENCODING,
+    &header::UPGRADE,
 ];
 
 /// Whether a header is ours to say, whatever is configured.
 pub fn is_reserved(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    RESERVED.contains(&name.as_str()) || name.starts_with(PARAM)
+    RESERVED.iter().any(|reserved| **reserved == *name) || name.starts_with(PARAM)
 }
 
 /// Text as a header can carry it.
@@ -65,7 +65,7 @@ pub fn encode(text: &str) -> HeaderValue {
 
 /// The id of the session that a server has begun: `None` for none, an error for one that cannot be used.
 pub fn session(headers: &HeaderMap) -> Result<Option<HeaderValue>, String> {
-    let Some(id) = headers.get(SESSION) else {
+    let Some(id) = headers.get(&SESSION) else {
         return Ok(None);
     };
     let bytes = id.as_bytes();
@@ -165,17 +165,17 @@ mod tests {
     #[test]
     fn a_session_is_visible_and_short() {
         assert_eq!(session(&HeaderMap::new()), Ok(None));
-        let good = session(&headers(SESSION, "a-1")).unwrap().unwrap();
+        let good = session(&headers("mcp-session-id", "a-1")).unwrap().unwrap();
         assert!(good == "a-1" && good.is_sensitive());
         for bad in ["", "a b", "x\u{e9}"] {
             let map = HeaderMap::from_iter([(
-                http::HeaderName::from_static(SESSION),
+                SESSION.clone(),
                 HeaderValue::from_bytes(bad.as_bytes()).unwrap(),
             )]);
             assert!(session(&map).is_err(), "{bad:?}");
         }
         let long = HeaderValue::from_str(&"x".repeat(257)).unwrap();
-        let map = HeaderMap::from_iter([(http::HeaderName::from_static(SESSION), long)]);
+        let map = HeaderMap::from_iter([(SESSION.clone(), long)]);
         assert!(session(&map).is_err());
     }
 

@@ -301,10 +301,10 @@ impl Site {
         map.insert(header::ACCEPT, both);
         map.insert(header::CONTENT_TYPE, json);
         if head.modern {
-            map.insert(VERSION, HeaderValue::from_static(MODERN));
-            map.insert(METHOD, HeaderValue::from_static(head.method));
+            map.insert(&VERSION, HeaderValue::from_static(MODERN));
+            map.insert(&METHOD, HeaderValue::from_static(head.method));
             if let Some(name) = &head.name {
-                map.insert(NAME, headers::encode(name));
+                map.insert(&NAME, headers::encode(name));
             }
             for (name, value) in &head.params {
                 if let Ok(name) = HeaderName::try_from(format!("{PARAM}{name}")) {
@@ -331,11 +331,11 @@ impl Site {
 
     fn put_session(&self, map: &mut HeaderMap) -> Session {
         if let Some(revision) = self.peer.revision() {
-            map.insert(VERSION, HeaderValue::from_static(revision));
+            map.insert(&VERSION, HeaderValue::from_static(revision));
         }
         let session = self.session();
         if let Some(id) = &session.id {
-            map.insert(SESSION, id.clone());
+            map.insert(&SESSION, id.clone());
         }
         session
     }

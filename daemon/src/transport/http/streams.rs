@@ -131,7 +131,7 @@ async fn get(
 ) -> Result<(Response<Incoming>, u64), client::SendError> {
     let (mut headers, session) = site.headers_of_stream();
     if let Some(after) = after.and_then(|after| HeaderValue::from_str(after).ok()) {
-        headers.insert(LAST_EVENT, after);
+        headers.insert(&LAST_EVENT, after);
     }
     let taken = Arc::new(AtomicBool::new(false));
     let sent = site
