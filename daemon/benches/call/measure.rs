@@ -1,6 +1,9 @@
 //! The rounds, and the table.
 
-use crate::peers::{Client, Kind, Peer, nexusctl};
+use crate::{
+    cores::Cores,
+    peers::{Client, Kind, Peer, nexusctl},
+};
 use hdrhistogram::Histogram;
 use tokio::time::Instant;
 
@@ -37,8 +40,8 @@ const KINDS: [(Kind, &str); 12] = [
     (Kind::Mcp, "nexusctl mcp, nexusd"),
 ];
 
-/// All of them, or what the servers over HTTP need.
-pub(crate) fn run(rounds: usize, http: bool) {
+/// All of them, or those that have one of these texts in their names.
+pub(crate) fn run(rounds: usize, only: &[&str], cores: &Cores) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -46,20 +49,12 @@ pub(crate) fn run(rounds: usize, http: bool) {
     runtime.block_on(async {
         let mut all: Vec<Vec<Round>> = vec![Vec::new(); KINDS.len()];
         for _ in 0..rounds {
-            for ((kind, _), results) in KINDS.iter().zip(&mut all) {
-                let is_local = matches!(
-                    kind,
-                    Kind::Relay
-                        | Kind::Nexusd(_)
-                        | Kind::Lines
-                        | Kind::Door
-                        | Kind::Copier
-                        | Kind::Mcp
-                );
+            for ((kind, name), results) in KINDS.iter().zip(&mut all) {
+                let is_wanted = only.is_empty() || only.iter().any(|text| name.contains(text));
                 let is_missing = *kind == Kind::Mcp && !nexusctl().exists();
-                results.push(match http && is_local || is_missing {
-                    true => Round::default(),
-                    false => round(*kind).await,
+                results.push(match is_wanted && !is_missing {
+                    true => round(*kind, cores).await,
+                    false => Round::default(),
                 });
             }
         }
@@ -68,10 +63,21 @@ pub(crate) fn run(rounds: usize, http: bool) {
     });
 }
 
-async fn round(kind: Kind) -> Round {
+async fn round(kind: Kind, cores: &Cores) -> Round {
+    let mut round = one_call(kind, cores).await;
+    // The relay takes one connection.
+    if !matches!(kind, Kind::Relay | Kind::Copier) {
+        many_agents(kind, cores, &mut round).await;
+    }
+    round
+}
+
+async fn one_call(kind: Kind, cores: &Cores) -> Round {
     let home = tempfile::tempdir().unwrap();
+    cores.for_peer();
     let peer = Peer::start(kind, home.path()).await;
     let mut client = peer.client().await;
+    cores.for_client();
     for _ in 0..WARM_UP {
         client.call().await;
     }
@@ -83,33 +89,40 @@ async fn round(kind: Kind) -> Round {
         times.saturating_record(call.elapsed().as_nanos() as u64);
     }
     let took = started.elapsed();
-    let mut round = Round {
+    Round {
         p50: times.value_at_quantile(0.5) as f64 / 1000.0,
         p99: times.value_at_quantile(0.99) as f64 / 1000.0,
         rate: CALLS as f64 / took.as_secs_f64(),
         cpu: (peer.cpu() - cpu) as f64 / 1000.0 / CALLS as f64,
+        memory: peer.memory() as f64 / 1024.0,
         ..Round::default()
-    };
-    // The relay takes one connection.
-    if !matches!(kind, Kind::Relay | Kind::Copier) {
-        let mut clients = Vec::new();
-        for _ in 0..AGENTS {
-            clients.push(peer.client().await);
-        }
-        let (cpu, started) = (peer.cpu(), Instant::now());
-        let tasks: Vec<_> = clients
-            .into_iter()
-            .map(|client| tokio::spawn(many(client)))
-            .collect();
-        for task in tasks {
-            task.await.unwrap();
-        }
-        let calls = (AGENTS * CALLS_EACH) as f64;
-        round.rate_16 = calls / started.elapsed().as_secs_f64();
-        round.cpu_16 = (peer.cpu() - cpu) as f64 / 1000.0 / calls;
     }
+}
+
+async fn many_agents(kind: Kind, cores: &Cores, round: &mut Round) {
+    let home = tempfile::tempdir().unwrap();
+    cores.for_all();
+    let peer = Peer::start(kind, home.path()).await;
+    let mut clients = Vec::new();
+    for _ in 0..AGENTS {
+        let mut client = peer.client().await;
+        for _ in 0..WARM_UP / AGENTS {
+            client.call().await;
+        }
+        clients.push(client);
+    }
+    let (cpu, started) = (peer.cpu(), Instant::now());
+    let tasks: Vec<_> = clients
+        .into_iter()
+        .map(|client| tokio::spawn(many(client)))
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let calls = (AGENTS * CALLS_EACH) as f64;
+    round.rate_16 = calls / started.elapsed().as_secs_f64();
+    round.cpu_16 = (peer.cpu() - cpu) as f64 / 1000.0 / calls;
     round.memory = peer.memory() as f64 / 1024.0;
-    round
 }
 
 async fn many(mut client: Client) {
@@ -181,16 +194,19 @@ fn print(rounds: usize, medians: &[Round]) {
         "\nratios (bars: one call ≤ 1.0, 16 agents ≥ 0.50, lines ≤ 1.5, HTTP door ≤ 3, nexusctl mcp ≤ 1.6, HTTP ≤ 1.5)"
     );
     let ratio = |what: &str, one: f64, other: f64| {
-        // What was not measured is zero.
         if one > 0.0 && other > 0.0 {
             println!("  {what:<60}{:.2}", one / other);
         }
     };
-    let floor = if relay.p50 > 0.0 {
-        tonic.p50 + relay.p50
-    } else {
-        0.0
+    // What was not measured is zero.
+    let both = |one: f64, other: f64| {
+        if one > 0.0 && other > 0.0 {
+            one + other
+        } else {
+            0.0
+        }
     };
+    let floor = both(tonic.p50, relay.p50);
     ratio(
         "one call    nexusd / (bare tonic + bare relay)",
         nexus.p50,
@@ -216,7 +232,7 @@ fn print(rounds: usize, medians: &[Round]) {
         bridge.p50,
     );
     ratio("HTTP        nexusd, gRPC / directly", grpc.p50, direct.p50);
-    let floor = tonic.p50 + direct.p50;
+    let floor = both(tonic.p50, direct.p50);
     ratio(
         "HTTP        nexusd, gRPC / (bare tonic + directly)",
         grpc.p50,
