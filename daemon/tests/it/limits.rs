@@ -34,9 +34,12 @@ fn allowed(rate: f64, burst: f64, time: Duration) -> f64 {
     (burst + rate * time.as_secs_f64()).floor()
 }
 
+/// Never more than a hundredth above. On a machine that is busy with other tests, agents that are not asked to run do
+/// not take all that they may.
 fn assert_close(through: usize, allowed: f64) {
-    let off = (through as f64 - allowed).abs() / allowed;
-    assert!(off <= 0.01, "{through} were let through, {allowed} may be");
+    let ratio = through as f64 / allowed;
+    let is_close = (0.95..=1.01).contains(&ratio);
+    assert!(is_close, "{through} were let through, {allowed} may be");
 }
 
 #[tokio::test]
