@@ -15,7 +15,7 @@ pub use registry::{Presence, Registry};
 pub use standing::{Role, Standing, is_operator};
 
 use bytes::Bytes;
-use nexus_proto::text;
+use nexus_proto::{name::passes_on, text};
 use parking_lot::RwLock;
 use std::{
     collections::BTreeMap,
@@ -173,13 +173,6 @@ impl Agent {
         }
         let programs = self.programs();
         let generations = std::iter::once(&programs.own).chain(&programs.starters);
-        // What only passes on what another program wants is not who wants it.
-        let passes_on = |name: &str| {
-            matches!(
-                name,
-                "nexusctl" | "sh" | "bash" | "dash" | "zsh" | "fish" | "env"
-            )
-        };
         let file = |names: &Vec<String>| names.get(1).cloned();
         let told = match self.speaks {
             Speaks::Grpc => programs.own.get(1).cloned(),

@@ -16,7 +16,7 @@ mod wording;
 pub use approvals::{Approvals, Change, Question};
 pub use asking::{Action, Applicant};
 pub use audit::Audit;
-pub use errors::for_agent;
+pub use errors::{for_agent, not_operator};
 pub use limits::{Limit, Limits};
 
 use crate::{

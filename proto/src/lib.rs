@@ -3,7 +3,7 @@
 //! - [`v1`] is the gRPC API, generated from the protos beside this crate; their comments are its
 //!   reference.
 //! - [`name`] says how servers and tools are called, [`level`] how urgent a log message is, [`reason`] how errors
-//!   travel, [`text`] what is kept of the text of strangers, and [`endpoint`] where the daemon listens and how it is
+//!   travel, [`text`] what is kept of the text of strangers, [`time`] how a moment is written, and [`endpoint`] where the daemon listens and how it is
 //!   reached.
 
 pub mod endpoint;
@@ -11,6 +11,7 @@ pub mod level;
 pub mod name;
 pub mod reason;
 pub mod text;
+pub mod time;
 
 /// The gRPC API, package `nexus.v1`.
 #[allow(missing_docs, clippy::unwrap_used, unreachable_pub)]

@@ -15,6 +15,25 @@ const MAX_SLUG: usize = 30;
 /// What stands between slug and tool.
 const SEPARATOR: &str = "__";
 
+/// What an agent is told of a tool, in the order in which people read it. All else in a definition may change without
+/// anybody being asked.
+pub const TOLD_OF_TOOLS: [&str; 6] = [
+    "name",
+    "title",
+    "description",
+    "inputSchema",
+    "outputSchema",
+    "annotations",
+];
+
+/// Whether a program only passes on what another one wants: it is not who wants it.
+pub fn passes_on(program: &str) -> bool {
+    matches!(
+        program,
+        "nexusctl" | "sh" | "bash" | "dash" | "zsh" | "fish" | "env"
+    )
+}
+
 /// A server's prefix in the names of tools: `[a-z0-9][a-z0-9_-]*`, without `__`, not ending in `_`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slug(String);

@@ -10,6 +10,7 @@ use crate::{
     },
 };
 use nexus_client::{Agent, AgentCapabilities, Root};
+use nexus_proto::name::passes_on;
 use serde::Serialize;
 use std::time::SystemTime;
 
@@ -65,10 +66,8 @@ fn level(agent: &Agent) -> Cell {
     Cell::styled(safe::line(level), style)
 }
 
-/// By its own word, or else by its program: what passes on what another program wants is not who wants it.
+/// By its own word, or else by its program.
 fn name(agent: &Agent) -> String {
-    let passes_on =
-        |name: &&String| matches!(name.as_str(), "nexusctl" | "sh" | "bash" | "zsh" | "fish");
     let program = agent.programs.iter().find(|name| !passes_on(name));
     let program = program.or(agent.programs.first());
     let own = agent.name.as_deref().or(match agent.you {

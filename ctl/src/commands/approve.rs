@@ -12,19 +12,10 @@ use crate::{
     },
 };
 use nexus_client::{Nexus, RawJson, ToolChange, text};
+use nexus_proto::name::TOLD_OF_TOOLS;
 use serde::Serialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use std::collections::HashMap;
-
-/// What an agent is told of a tool, in the order in which people read it.
-const FIELDS: [&str; 6] = [
-    "name",
-    "title",
-    "description",
-    "inputSchema",
-    "outputSchema",
-    "annotations",
-];
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<(), Error> {
     let nexus = context.connect().await?;
@@ -120,7 +111,7 @@ fn why(change: &ToolChange) -> String {
         return "what was approved of is lost".to_owned();
     };
     let (before, now) = (members(approved), members(&change.now));
-    let other: Vec<_> = FIELDS
+    let other: Vec<_> = TOLD_OF_TOOLS
         .into_iter()
         .filter(|field| before.get(*field) != now.get(*field))
         .collect();
@@ -208,7 +199,7 @@ fn members(definition: &RawJson) -> Map<String, Value> {
 fn readable(definition: &RawJson) -> String {
     let members = members(definition);
     let mut lines = Vec::new();
-    for field in FIELDS {
+    for field in TOLD_OF_TOOLS {
         match members.get(field) {
             None => {}
             Some(Value::String(text)) => {

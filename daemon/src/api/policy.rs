@@ -4,6 +4,7 @@ use super::{Context, caller, convert, pins};
 use crate::policy::{
     Change, Question,
     consent::{About, Answer},
+    not_operator,
 };
 use nexus_proto::{
     reason::{Failure, Reason},
@@ -111,11 +112,8 @@ impl Policy {
         if caller.standing.is_operator() {
             return Ok(());
         }
-        let message = "only the operator may do this: `nexusctl`, run by a person";
-        Err(Failure::new(Reason::NotOperator, message).with(|details| {
-            let hint = "programs of the operator's own are named in \"policy.operators\"";
-            details.hint = Some(hint.to_owned());
-        }))
+        let hint = "programs of the operator's own are named in \"policy.operators\"";
+        Err(not_operator(hint))
     }
 }
 

@@ -35,6 +35,12 @@ pub fn for_agent(mut failure: Failure) -> Failure {
     failure
 }
 
+/// What whoever is not the operator is told, with what to do instead.
+pub fn not_operator(hint: &str) -> Failure {
+    let message = "only the operator may do this: `nexusctl`, run by a person";
+    Failure::new(Reason::NotOperator, message).with(|details| details.hint = Some(hint.to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

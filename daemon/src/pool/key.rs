@@ -4,10 +4,10 @@ use super::{Server, Sight};
 use crate::{
     agent::{Agent, Answers, Standing},
     config::Sharing,
-    policy::for_agent,
+    policy::{for_agent, not_operator},
 };
 use nexus_config::policy::Level;
-use nexus_proto::reason::{Failure, Reason};
+use nexus_proto::reason::Failure;
 use std::{fmt, path::PathBuf, sync::Arc};
 
 /// What somebody shows to be let in. It is never printed.
@@ -89,11 +89,7 @@ impl Caller {
         if self.standing.level == Level::Yolo {
             return Ok(());
         }
-        let message = "only the operator may do this: `nexusctl`, run by a person";
-        Err(Failure::new(Reason::NotOperator, message).with(|details| {
-            let hint = "ask the user to do it";
-            details.hint = Some(hint.to_owned());
-        }))
+        Err(not_operator("ask the user to do it"))
     }
 }
 

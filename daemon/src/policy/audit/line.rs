@@ -2,7 +2,7 @@
 
 use super::recover;
 use memchr::memmem::Finder;
-use nexus_proto::reason::Reason;
+use nexus_proto::{reason::Reason, time::Stamp};
 use serde::Deserialize;
 use std::{borrow::Cow, fmt, io::Write as _, sync::LazyLock, time::Duration};
 
@@ -72,7 +72,7 @@ impl Head<'_> {
         put(&mut to, "{\"id\":\"");
         let _ = write!(to, "{}", self.id);
         put(&mut to, "\",\"at\":\"");
-        rfc3339(&mut to, self.at);
+        put(&mut to, Stamp::new(self.at).as_str());
         put(&mut to, "\",\"agent\":{\"id\":");
         number(&mut to, self.agent);
         let text = |to: &mut Vec<u8>, key: &str, text: &str| {
@@ -135,8 +135,7 @@ pub(super) fn add_end(to: &mut Vec<u8>, end: End) {
         to,
         u64::try_from(end.duration.as_millis()).unwrap_or(u64::MAX),
     );
-    put(to, ".");
-    digits::<3>(to, u64::from(end.duration.subsec_micros() % 1000));
+    let _ = write!(to, ".{:03}", end.duration.subsec_micros() % 1000);
     if let Some(size) = end.result {
         put(to, ",\"result_bytes\":");
         number(to, size as u64);
@@ -153,7 +152,7 @@ pub(super) const LOST_WAITING: &[u8] = b",\"decision\":\"none\",\"outcome\":\"lo
 /// A line that says that others are missing.
 pub(super) fn missing(id: Id, at: Duration, count: u64) -> Vec<u8> {
     let mut to = format!("{{\"id\":\"{id}\",\"at\":\"").into_bytes();
-    rfc3339(&mut to, at);
+    put(&mut to, Stamp::new(at).as_str());
     let _ = writeln!(to, "\",\"lines_lost\":{count}}}");
     to
 }
@@ -212,16 +211,6 @@ fn number(to: &mut Vec<u8>, number: u64) {
     let _ = serde_json::to_writer(to, &number);
 }
 
-/// So many digits of a number, with zeros in front. `write!` would take longer than all else of a line.
-fn digits<const N: usize>(to: &mut Vec<u8>, mut number: u64) {
-    let mut text = [b'0'; N];
-    for digit in text.iter_mut().rev() {
-        *digit += (number % 10) as u8;
-        number /= 10;
-    }
-    to.extend_from_slice(&text);
-}
-
 fn quote(to: &mut Vec<u8>, text: &str) {
     // It cannot fail: it is text, and goes into memory.
     let _ = serde_json::to_writer(to, text);
@@ -229,29 +218,6 @@ fn quote(to: &mut Vec<u8>, text: &str) {
 
 fn clip(text: &str, longest: usize) -> &str {
     &text[..text.floor_char_boundary(longest)]
-}
-
-/// `2026-07-28T09:05:00.123Z`: always as long, so that lines can be compared as text.
-fn rfc3339(to: &mut Vec<u8>, since_1970: Duration) {
-    let (days, seconds) = (since_1970.as_secs() / 86400, since_1970.as_secs() % 86400);
-    // Howard Hinnant's `civil_from_days`.
-    let z = days + 719_468;
-    let (era, of_era) = (z / 146_097, z % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = (shifted + 2) % 12 + 1;
-    let year = year + era * 400 + u64::from(month <= 2);
-    let (h, m, s) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    digits::<4>(to, year);
-    for (before, part) in [("-", month), ("-", day), ("T", h), (":", m), (":", s)] {
-        put(to, before);
-        digits::<2>(to, part);
-    }
-    put(to, ".");
-    digits::<3>(to, since_1970.subsec_millis().into());
-    put(to, "Z");
 }
 
 #[cfg(test)]
@@ -349,14 +315,15 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_right_around_leap_days() {
-        let at = |seconds| {
-            let mut text = Vec::new();
-            rfc3339(&mut text, Duration::from_secs(seconds));
-            String::from_utf8(text).unwrap()
+    fn an_end_is_longer_than_one_that_is_lost() {
+        let mut shortest = Vec::new();
+        let end = End {
+            decision: "none",
+            outcome: "",
+            duration: Duration::ZERO,
+            result: None,
         };
-        assert_eq!(at(951_782_400), "2000-02-29T00:00:00.000Z");
-        assert_eq!(at(4_107_542_400), "2100-03-01T00:00:00.000Z");
-        assert_eq!(at(1_767_225_599), "2025-12-31T23:59:59.000Z");
+        add_end(&mut shortest, end);
+        assert!(shortest.len() > LOST.len().max(LOST_WAITING.len()));
     }
 }

@@ -1,25 +1,16 @@
 //! What makes a tool the tool that it is. Pure.
 
 use bytes::Bytes;
+use nexus_proto::name::TOLD_OF_TOOLS;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
-
-/// What an agent is told of a tool. All else in a definition may change without anybody being asked.
-const FIELDS: [&str; 6] = [
-    "name",
-    "title",
-    "description",
-    "inputSchema",
-    "outputSchema",
-    "annotations",
-];
 
 /// SHA-256 over what an agent is told of a tool, in hexadecimal: the same however it is written down.
 pub(super) fn digest(definition: &Bytes) -> String {
     let mut hash = Sha256::new();
     match serde_json::from_slice::<Map<String, Value>>(definition) {
         Ok(members) => {
-            let fields = FIELDS
+            let fields = TOLD_OF_TOOLS
                 .iter()
                 .filter_map(|field| Some((*field, members.get(*field)?)));
             for (field, value) in fields {
@@ -70,7 +61,7 @@ pub(super) fn changed_fields(before: &Bytes, now: &Bytes) -> Vec<&'static str> {
     };
     let (before, now) = (read(before), read(now));
     let is_other = |field: &&&str| before.get(**field) != now.get(**field);
-    FIELDS.iter().filter(is_other).copied().collect()
+    TOLD_OF_TOOLS.iter().filter(is_other).copied().collect()
 }
 
 #[cfg(test)]
