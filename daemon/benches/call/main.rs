@@ -8,21 +8,21 @@
 //! something. `-- --only TEXT` measures only what has that text in its name, `-- --quick` three rounds
 //! instead of nine, `-- --anywhere` leaves it to the system on which core one call runs.
 #![allow(missing_docs, clippy::unwrap_used, clippy::print_stdout)]
-#![cfg_attr(not(unix), allow(unused))]
+#![cfg_attr(not(target_os = "linux"), allow(unused))]
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod cores;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod floors;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod measure;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod peers;
 
-#[cfg(not(unix))]
+#[cfg(not(target_os = "linux"))]
 fn main() {}
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let args: Vec<&str> = args.iter().skip(1).map(String::as_str).collect();

@@ -109,11 +109,12 @@ impl Tool {
             let field = String::new();
             Err(self.refused(vec![Violation { field, description }]))
         };
-        let is_small = text.len() <= MAX_CHECKED;
-        let read = is_small.then(|| serde_json::from_slice::<Value>(text).ok());
-        let read = read.flatten();
+        let validator = self.validator.get_or_init(|| self.compile());
+        let is_checked = text.len() <= MAX_CHECKED && validator.is_some();
+        let value = is_checked.then(|| serde_json::from_slice::<Value>(text).ok());
+        let value = value.flatten();
         // What we cannot read may be good JSON all the same.
-        if read.is_none()
+        if value.is_none()
             && let Err(error) = serde_json::from_slice::<&RawValue>(text)
         {
             return whole(format!("the arguments are not JSON: {error}"));
@@ -121,10 +122,7 @@ impl Tool {
         if text.trim_ascii_start().first() != Some(&b'{') {
             return whole("the arguments must be a JSON object".to_owned());
         }
-        let Some(value) = read else {
-            return Ok(());
-        };
-        let Some(validator) = self.validator.get_or_init(|| self.compile()) else {
+        let (Some(validator), Some(value)) = (validator, value) else {
             return Ok(());
         };
         if validator.is_valid(&value) {

@@ -6,7 +6,8 @@ use nexus_proto::endpoint::{BindError, Endpoint, Listener};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use std::io;
 
-/// Lets us have as many files open as we are allowed to: each client is one, each server three.
+/// Lets us have as many files open as we are allowed to: each client is one, and two
+/// while it is slow to read; each server three.
 pub fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     // More is of no use, and some programs that inherit it try to close all there could be.

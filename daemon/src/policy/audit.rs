@@ -260,11 +260,19 @@ impl Open<'_> {
     }
 
     /// What became of it, for the case that the writer does not come to it any more.
-    fn note_end(&self, head: &[u8], end: &[u8]) {
-        if let (Some(slots), Some(slot)) = (&self.thread.slots, &self.slot)
-            && head.len() + end.len() <= recover::SLOT
-        {
-            slots.write_end(slot, head.len(), end);
+    fn note_end(&mut self, head: &[u8], end: &[u8]) {
+        let Some(slots) = &self.thread.slots else {
+            return;
+        };
+        // A head that was noted in short is not where this would go; but then this does not fit either, for an end is
+        // longer than the one that was noted.
+        if head.len() + end.len() > recover::SLOT {
+            return;
+        }
+        match &self.slot {
+            Some(slot) => slots.write_end(slot, head.len(), end),
+            // There was no room, and there may be by now.
+            None => slots.write(&mut self.slot, &[head, end].concat()),
         }
     }
 

@@ -1,7 +1,10 @@
 //! Sends a request to a process of its server, again if that cannot do harm, and answers what the server
 //! wants to know first.
 
-use super::{limit::within, requests::Round};
+use super::{
+    limit::{LONGEST, within},
+    requests::Round,
+};
 use crate::{
     agent::Question,
     mcp::{
@@ -24,9 +27,6 @@ use tokio::{
     time::{Instant, timeout},
 };
 use tracing::debug;
-
-/// The longest that anybody may wait for anything.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 const RESOURCE_NOT_FOUND: i64 = -32002;
 const INVALID_PARAMS: i64 = -32602;

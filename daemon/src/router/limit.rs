@@ -4,6 +4,9 @@ use crate::agent::Agent;
 use std::{pin::Pin, time::Duration};
 use tokio::time::{Instant, sleep};
 
+/// The longest that anybody may wait for an answer to anything.
+pub(super) const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
 /// Does the work within the limit; `None` when time is up. While the agent thinks about a question that it
 /// was asked by this server, the clock stands still: the server cannot go on without the answer.
 pub(super) async fn within<T>(
@@ -26,7 +29,7 @@ pub(super) async fn within<T>(
                     left = left.saturating_sub(began.elapsed());
                 }
             }
-            () = sleep(left), if !is_asked => return None,
+            () = sleep(if is_asked { LONGEST } else { left }) => return None,
         }
     }
 }
@@ -51,6 +54,24 @@ mod tests {
             within(SECOND, &agent, "s", pin!(sleep(SECOND * 2))).await,
             None
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_thinks_for_ever() {
+        let agent = Arc::new(Agent::default());
+        let (to, _from) = mpsc::channel(8);
+        let hello = Hello {
+            answers: Answers::ALL,
+            ..Hello::default()
+        };
+        agent.attach(Attachment::new(hello, to));
+        let question = Question {
+            server: "s".into(),
+            method: "elicitation/create".into(),
+            params: Default::default(),
+        };
+        let work = pin!(agent.ask(question));
+        assert!(within(SECOND, &agent, "s", work).await.is_none());
     }
 
     #[tokio::test(start_paused = true)]

@@ -18,8 +18,8 @@ pub(super) struct Left {
     pub(super) lines: Vec<String>,
 }
 
-/// Looks at the file of calls under way. `written` is the end of what was written: whoever was killed between a line
-/// and its slot has left both.
+/// Looks at the file of calls under way. `written` is the end of what was written: slots whose lines are written are
+/// emptied later.
 pub(super) fn left(slots: &[u8], written: &[&[u8]]) -> Left {
     let mut left = Left {
         taken: taken(slots).collect(),

@@ -18,7 +18,7 @@ pub(super) struct Slots {
 
 #[derive(Debug, Default)]
 struct Free {
-    /// They hold lines that are written. The oldest first: so no line stays so long that it is forgotten that it was.
+    /// They hold lines that are written, and are used again as they are. The oldest first.
     stale: VecDeque<u32>,
     /// Used before. The last one first: so the file stays small.
     again: Vec<u32>,
@@ -107,7 +107,7 @@ impl Slots {
         self.free.lock().stale.extend(slots);
     }
 
-    /// Empties those whose lines are written.
+    /// Empties those whose lines are written. While it is known that they are: see [`written`](Self::written).
     pub(super) fn tidy(&self) {
         let stale = std::mem::take(&mut self.free.lock().stale);
         stale.into_iter().for_each(|slot| self.free(Slot(slot)));

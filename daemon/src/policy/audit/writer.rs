@@ -38,6 +38,10 @@ const BATCH: usize = 256 * 1024;
 /// line does not have to wake the thread each time, which would take longer than all else.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// Slots whose lines are written are emptied when so much more has been, if there was no time before: the next daemon
+/// looks for their lines in what was written last, of which it knows at least one file.
+const STALE: usize = 2 * 1024 * 1024;
+
 /// Longer arguments are not written down.
 const MAX_ARGUMENTS: usize = 64 * 1024;
 
@@ -95,6 +99,7 @@ impl Writer {
     pub(super) fn run(mut self, slots: &[u8], queue: &Receiver<Message>) {
         mend(&self.path);
         self.recover(slots);
+        let mut written = 0;
         while let Some(first) = self.next(queue) {
             let (mut text, mut done) = (Vec::new(), Vec::new());
             let (mut lines, mut flushed) = (0, Vec::new());
@@ -122,8 +127,10 @@ impl Writer {
                     true => done.into_iter().for_each(|slot| slots.free(slot)),
                     false => slots.written(done),
                 }
-                if !flushed.is_empty() {
+                written += text.len();
+                if !flushed.is_empty() || written > STALE {
                     slots.tidy();
+                    written = 0;
                 }
             }
             for told in flushed {
@@ -135,7 +142,7 @@ impl Writer {
         }
     }
 
-    /// What comes next. Before it is waited for, all is tidied up that could not be left so for long.
+    /// What comes next. Before it is waited for, slots are emptied: nobody knows how long that takes.
     fn next(&self, queue: &Receiver<Message>) -> Option<Message> {
         let waiting = queue.try_recv().ok();
         waiting.or_else(|| {

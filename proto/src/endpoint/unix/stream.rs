@@ -9,11 +9,21 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, Interest, ReadBuf},
     net::{UnixStream, unix::pipe},
 };
+
+/// Whoever writes to a connection that was closed is told, and not ended.
+#[cfg(not(target_vendor = "apple"))]
+const QUIET: SendFlags = SendFlags::NOSIGNAL;
+#[cfg(target_vendor = "apple")]
+const QUIET: SendFlags = SendFlags::empty();
+
+/// How long it is waited for a descriptor.
+const LATER: Duration = Duration::from_millis(20);
 
 /// A connection, on either side.
 #[derive(Debug)]
@@ -50,8 +60,11 @@ impl Stream {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if self.full.is_none() {
-                        let same = self.socket.as_fd().try_clone_to_owned()?;
-                        self.full = Some(UnixStream::from_std(same.into())?);
+                        match self.socket.as_fd().try_clone_to_owned() {
+                            Ok(same) => self.full = Some(UnixStream::from_std(same.into())?),
+                            // Out of descriptors, as a rule: it passes.
+                            Err(_) => return wake_later(context),
+                        }
                     }
                 }
                 sent => {
@@ -61,6 +74,16 @@ impl Stream {
             }
         }
     }
+}
+
+/// Comes back after a while.
+fn wake_later<T>(context: &Context<'_>) -> Poll<T> {
+    let waker = context.waker().clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(LATER).await;
+        waker.wake();
+    });
+    Poll::Pending
 }
 
 impl AsyncRead for Stream {
@@ -79,9 +102,7 @@ impl AsyncWrite for Stream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        self.poll_send(context, |to| {
-            rustix::net::send(to, bytes, SendFlags::NOSIGNAL)
-        })
+        self.poll_send(context, |to| rustix::net::send(to, bytes, QUIET))
     }
 
     fn poll_write_vectored(
@@ -91,7 +112,7 @@ impl AsyncWrite for Stream {
     ) -> Poll<io::Result<usize>> {
         self.poll_send(context, |to| {
             let mut nothing = SendAncillaryBuffer::default();
-            rustix::net::sendmsg(to, slices, &mut nothing, SendFlags::NOSIGNAL)
+            rustix::net::sendmsg(to, slices, &mut nothing, QUIET)
         })
     }
 
