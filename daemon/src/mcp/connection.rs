@@ -3,12 +3,17 @@
 //! Every request that is begun ends in exactly one way: an answer, an error, or the end of the
 //! connection, which tells requests that were never written from those that were.
 
+mod cancel;
+mod error;
+mod level;
 mod listen;
 mod news;
 mod questions;
+mod receive;
 mod remote;
 mod waiting;
 
+pub use error::{CallError, Reply};
 pub use listen::{Heard, Listening};
 pub use news::{CallEvent, LogMessage, Progress};
 pub use remote::Remote;
@@ -16,23 +21,18 @@ pub use waiting::Waiting;
 
 use super::{
     changes::Changes,
-    envelope::{self, EnvelopeError, Incoming, RpcError},
     offers::Offers,
     outgoing::{self, Ask, Meta, Modern},
     revision::Revision,
-    salvage,
     subscriptions::Subscriptions,
 };
 use crate::{
     agent::{Agent, Answers},
-    transport::{
-        lines::Line,
-        outbox::{Frame, Head, Outbox, PushError},
-    },
+    transport::outbox::{Frame, Head, Outbox, PushError},
 };
 use bytes::Bytes;
-use nexus_proto::level::LogLevel;
-use nexus_proto::reason::{Failure, Reason};
+use level::{Levels, least};
+use nexus_proto::{level::LogLevel, reason::Failure};
 use parking_lot::Mutex;
 use questions::{Candidate, Questions};
 use std::{
@@ -55,75 +55,6 @@ const MAX_NOISE: u64 = 100;
 /// What a modern server is told of our own requests: all that can be passed on, so that no list is shorter
 /// than it might be.
 static ALL_ANSWERS: LazyLock<String> = LazyLock::new(|| Answers::ALL.declaration());
-
-/// What came of a request.
-pub type Reply = Result<Bytes, CallError>;
-
-/// Why a request has no result.
-#[derive(Debug, Clone)]
-pub enum CallError {
-    /// The server answered with an error.
-    Rpc(RpcError),
-    /// The connection ended before the request was written: it was not carried out.
-    NotSent(Arc<Failure>),
-    /// The connection ended after the request was written: nobody knows what became of it.
-    Lost(Arc<Failure>),
-    /// The answer broke off, or never came, though the connection lives: nobody knows what became of it.
-    Dropped(String),
-    /// What carries the messages refused it: an HTTP status that is an error.
-    Refused(Arc<Failure>),
-    /// Too much is waiting to be written.
-    Overloaded,
-    /// The answer was longer than is allowed.
-    TooLarge(u64),
-    /// The answer is not MCP.
-    Malformed(String),
-}
-
-impl CallError {
-    /// What whoever asked is told. `what` was asked, in words for people.
-    pub fn into_failure(self, what: &str) -> Failure {
-        let maybe = |failure: Failure| failure.with(|details| details.maybe_executed = true);
-        match self {
-            Self::Rpc(error) => Failure::new(Reason::ServerError, error.message).with(|details| {
-                details.rpc_code = Some(error.code);
-                if !error.data.is_empty() {
-                    details.rpc_data = Some(String::from_utf8_lossy(&error.data).into_owned());
-                }
-            }),
-            Self::NotSent(cause) => (*cause).clone(),
-            Self::Lost(cause) => maybe(Failure {
-                reason: cause.reason,
-                message: format!("{what} was lost: {}", cause.message),
-                details: cause.details.clone(),
-            }),
-            Self::Dropped(why) => {
-                let message = format!("{what} was lost: {why}");
-                maybe(Failure::new(Reason::HttpError, message))
-            }
-            Self::Refused(cause) => Failure {
-                message: format!("{what}: {}", cause.message),
-                ..(*cause).clone()
-            },
-            Self::Overloaded => {
-                let message =
-                    format!("{what} cannot be sent: too much waits to be read by the server");
-                Failure::new(Reason::Overloaded, message)
-            }
-            Self::TooLarge(length) => {
-                let limit = super::MAX_MESSAGE;
-                let message = format!(
-                    "the answer to {what} is too large: {length} bytes, the limit is {limit}"
-                );
-                maybe(Failure::new(Reason::TooLarge, message))
-            }
-            Self::Malformed(wrong) => {
-                let message = format!("the answer to {what} is {wrong}");
-                maybe(Failure::new(Reason::ProtocolError, message))
-            }
-        }
-    }
-}
 
 /// What was agreed with a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -237,15 +168,6 @@ impl Table {
         });
         ghosts.chain(pending).collect()
     }
-}
-
-/// How much a server is to log.
-#[derive(Debug, Default)]
-struct Levels {
-    /// As an operator wants it.
-    wanted: Option<LogLevel>,
-    /// As it was last told.
-    told: Option<LogLevel>,
 }
 
 #[derive(Debug)]
@@ -372,47 +294,6 @@ impl Connection {
         })
     }
 
-    /// Says how much the server is to log. A modern one is told so with every request.
-    pub fn set_level(self: &Arc<Self>, level: LogLevel) {
-        self.level.lock().wanted = Some(level);
-        self.adjust_level(None);
-    }
-
-    /// Has the server log as much as whoever wants most: an operator, the calls under way, and this one.
-    fn adjust_level(self: &Arc<Self>, also: Option<LogLevel>) {
-        let level = {
-            let calls = self.table.lock();
-            let calls = calls
-                .pending
-                .values()
-                .filter_map(|pending| pending.call.as_ref()?.log_level);
-            let calls = calls.min();
-            let mut levels = self.level.lock();
-            // Where nobody has said what is usual, a server goes on as it was last told.
-            let all = least(least(calls, also), levels.wanted.or(levels.told));
-            match all {
-                Some(level) if levels.told != all => {
-                    levels.told = all;
-                    level
-                }
-                _ => return,
-            }
-        };
-        self.tell_level(level);
-    }
-
-    fn tell_level(self: &Arc<Self>, level: LogLevel) {
-        let logs = self.terms.get().is_some_and(|terms| terms.offers.logging);
-        if logs && !self.is_modern() {
-            let ask = Ask {
-                method: "logging/setLevel",
-                params: &[("level", outgoing::Param::Text(level.as_str()))],
-            };
-            // Whether it obeys shows in what it logs.
-            drop(self.ask(&ask).map(Waiting::quietly));
-        }
-    }
-
     /// Sends news.
     pub fn notify(&self, method: &'static str, params: &[u8]) {
         let head = Head {
@@ -516,36 +397,6 @@ impl Connection {
         }
     }
 
-    /// Takes a line from the server.
-    pub fn receive(self: &Arc<Self>, line: Line) {
-        match line {
-            Line::Whole(line) if self.has_batches() => match envelope::batch(&line) {
-                Some(messages) => {
-                    for message in messages {
-                        self.receive_message(&message);
-                    }
-                }
-                None => self.receive_message(&line),
-            },
-            Line::Whole(line) => self.receive_message(&line),
-            Line::Oversized { head, tail, length } => {
-                let found = salvage::id_of_oversized(&head, &tail);
-                self.settle_or_count(found, || Err(CallError::TooLarge(length)));
-            }
-        }
-    }
-
-    fn receive_message(self: &Arc<Self>, message: &Bytes) {
-        match envelope::parse(message) {
-            Ok(message) => {
-                self.received.fetch_add(1, Ordering::Relaxed);
-                self.noise_in_a_row.store(0, Ordering::Relaxed);
-                self.dispatch(message);
-            }
-            Err(error) => self.spoiled(message, &error),
-        }
-    }
-
     fn begin(
         self: &Arc<Self>,
         call: Option<OnBehalf>,
@@ -594,69 +445,6 @@ impl Connection {
         self.last_id.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    fn dispatch(self: &Arc<Self>, message: Incoming) {
-        match message {
-            Incoming::Response { id, outcome } => {
-                self.answered(id, outcome);
-            }
-            Incoming::Request { id, method, params } => self.asked(id, method, params),
-            Incoming::Notification { method, params } => self.told(&method, &params),
-        }
-    }
-
-    fn spoiled(&self, line: &Bytes, error: &EnvelopeError) {
-        // What is good JSON and yet no message is somebody else's: a log line, perhaps.
-        let id = match error {
-            EnvelopeError::NotText(_) | EnvelopeError::Malformed(_) => salvage::id_of_spoiled(line),
-            _ => None,
-        };
-        if id.is_none()
-            && matches!(
-                error,
-                EnvelopeError::NotText(_) | EnvelopeError::Malformed(_)
-            )
-        {
-            self.noise.fetch_add(1, Ordering::Relaxed);
-            self.noise_in_a_row.fetch_add(1, Ordering::Relaxed);
-            return;
-        }
-        self.settle_or_count(id, || Err(CallError::Malformed(error.to_string())));
-    }
-
-    fn answered(self: &Arc<Self>, id: u64, outcome: Result<Bytes, RpcError>) {
-        match self.remove(id) {
-            Some(pending) => {
-                if let Err(error) = &outcome {
-                    self.note_pages(&pending, error);
-                }
-                self.questions.answered(id);
-                let had_level = pending
-                    .call
-                    .as_ref()
-                    .is_some_and(|call| call.log_level.is_some());
-                self.settle(pending, outcome.map_err(CallError::Rpc));
-                if had_level && !self.is_modern() {
-                    self.adjust_level(None);
-                }
-            }
-            None if self.late(id) => self.questions.answered(id),
-            None if self.listen_ended(id, || outcome.err().map(|error| error.message)) => {}
-            None if self.table.lock().forgotten.remove(&id) => {}
-            None => self.odd(),
-        }
-    }
-
-    /// Gives a request its outcome. Late, repeated and unknown answers are dropped and counted.
-    fn settle_or_count(&self, id: Option<u64>, reply: impl FnOnce() -> Reply) {
-        match id.and_then(|id| self.remove(id)) {
-            Some(pending) => {
-                id.into_iter().for_each(|id| self.questions.answered(id));
-                self.settle(pending, reply());
-            }
-            None => self.odd(),
-        }
-    }
-
     fn settle(&self, pending: Pending, reply: Reply) {
         if pending.call.is_some() {
             self.stamp();
@@ -699,72 +487,6 @@ impl Connection {
     /// Answers the server.
     fn respond(&self, bytes: Bytes) {
         self.send(Head::default(), bytes);
-    }
-
-    fn forget(&self, id: u64) {
-        if self.remove(id).is_some() {
-            self.table.lock().forgotten.insert(id);
-        }
-    }
-
-    /// A request that was given up is answered all the same: it is over now. Counted, as all that is late.
-    fn late(&self, id: u64) -> bool {
-        let is_ghost = self.table.lock().ghosts.remove(&id).is_some();
-        if is_ghost {
-            self.odd();
-        }
-        is_ghost
-    }
-
-    fn abandon(&self, id: u64) {
-        let agent = {
-            let mut table = self.table.lock();
-            let Some(pending) = table.pending.remove(&id) else {
-                return;
-            };
-            self.ring_if_drained(&table);
-            if self.outbox.take_back(id) {
-                drop(table);
-                return self.questions.answered(id);
-            }
-            // Nothing comes of a probe but its answer.
-            if pending.is_probe {
-                drop(table);
-                return self.tell_cancelled(id);
-            }
-            // The server may work on it for a while, and ask.
-            let agent = pending.call.map_or(0, |call| call.agent.id());
-            table.ghosts.insert(id, (agent, Instant::now()));
-            agent
-        };
-        self.questions.given_up(id, agent);
-        self.tell_cancelled(id);
-    }
-
-    fn tell_cancelled(&self, id: u64) {
-        self.take_back(id, "the caller went away");
-    }
-
-    /// Tells the server that nobody waits for a request any more.
-    fn take_back(&self, id: u64, reason: &str) {
-        self.outbox.push_always(Frame {
-            id: None,
-            bytes: outgoing::cancelled(id, reason),
-            head: Head {
-                method: "notifications/cancelled",
-                cancels: Some(id),
-                modern: self.is_modern(),
-                ..Head::default()
-            },
-        });
-    }
-}
-
-/// The less urgent of two levels.
-fn least(one: Option<LogLevel>, other: Option<LogLevel>) -> Option<LogLevel> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
     }
 }
 

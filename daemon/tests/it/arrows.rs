@@ -39,6 +39,7 @@ const PURE: &[&str] = &[
     "supervisor/health.rs",
     "supervisor/machine/terms.rs",
     "pool/timings.rs",
+    "mcp/connection/error.rs",
     "mcp/envelope.rs",
     "mcp/salvage.rs",
     "mcp/outgoing.rs",

@@ -1,9 +1,9 @@
 //! A connection whose messages are carried over HTTP.
 
-use super::{CallError, Connection, envelope};
+use super::{CallError, Connection};
 use crate::{
     agent::Answers,
-    mcp::handshake,
+    mcp::{envelope, handshake},
     transport::{
         http::{Peer, Trouble},
         lines::Line,

@@ -1,4 +1,6 @@
 use super::*;
+use crate::transport::lines::Line;
+use nexus_proto::reason::Reason;
 use serde_json::Value;
 
 fn connection() -> Arc<Connection> {
