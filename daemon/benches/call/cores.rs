@@ -1,7 +1,7 @@
 //! Which core everything runs on.
 //!
 //! A process that is woken on another core costs as much as a whole call, and the system chooses anew in every run: the
-//! same relay takes 17 µs where all stays on one core, and 80 µs where it does not. So the client has a core for itself,
+//! same relay takes 17 µs where all is kept on one core, and 55 to 80 µs where the system chooses. So the client has a core for itself,
 //! and whatever it calls another one: each row is woken across cores as often as all the others.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};

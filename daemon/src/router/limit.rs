@@ -37,11 +37,28 @@ pub(super) async fn within<T>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::{Answers, Attachment, Hello, Question};
+    use crate::agent::{Answers, Attachment, Hello, Question, ToAgent};
     use std::{pin::pin, sync::Arc};
     use tokio::{sync::mpsc, time::timeout};
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    /// Somebody who can be asked, a question, and where it would arrive: nobody answers there.
+    fn asked() -> (Arc<Agent>, Question, mpsc::Receiver<ToAgent>) {
+        let agent = Arc::new(Agent::default());
+        let (to, from) = mpsc::channel(8);
+        let hello = Hello {
+            answers: Answers::ALL,
+            ..Hello::default()
+        };
+        agent.attach(Attachment::new(hello, to));
+        let question = Question {
+            server: "s".into(),
+            method: "elicitation/create".into(),
+            params: Default::default(),
+        };
+        (agent, question, from)
+    }
 
     #[tokio::test(start_paused = true)]
     async fn time_is_up_when_it_is_up() {
@@ -58,36 +75,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn nobody_thinks_for_ever() {
-        let agent = Arc::new(Agent::default());
-        let (to, _from) = mpsc::channel(8);
-        let hello = Hello {
-            answers: Answers::ALL,
-            ..Hello::default()
-        };
-        agent.attach(Attachment::new(hello, to));
-        let question = Question {
-            server: "s".into(),
-            method: "elicitation/create".into(),
-            params: Default::default(),
-        };
+        let (agent, question, _silent) = asked();
         let work = pin!(agent.ask(question));
         assert!(within(SECOND, &agent, "s", work).await.is_none());
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_clock_stands_still_while_somebody_is_asked() {
-        let agent = Arc::new(Agent::default());
-        let (to, _from) = mpsc::channel(8);
-        let hello = Hello {
-            answers: Answers::ALL,
-            ..Hello::default()
-        };
-        agent.attach(Attachment::new(hello, to));
-        let question = Question {
-            server: "s".into(),
-            method: "elicitation/create".into(),
-            params: Default::default(),
-        };
+        let (agent, question, _silent) = asked();
         let work = async |question| {
             sleep(SECOND / 2).await;
             // Nobody answers for an hour.
