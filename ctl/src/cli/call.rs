@@ -88,7 +88,9 @@ impl Call {
         }
         let source = match (text, input) {
             (Some("-"), _) | (_, Some("-")) => Source::Stdin,
-            (_, Some(_)) => return Err("only `-` can follow the name of the tool"),
+            (_, Some(_)) => {
+                return Err("arguments are given as --arg NAME=VALUE, --json '{…}' or - alone");
+            }
             (Some(text), None) => match text.strip_prefix('@') {
                 Some(file) => Source::File(file),
                 None => Source::Text(text),
