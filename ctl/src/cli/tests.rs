@@ -73,7 +73,7 @@ fn arguments_come_from_one_place_only() {
         let (told, _) = call(words);
         assert!(told.unwrap_err().contains("one way only"), "{words}");
     }
-    assert!(call("call d.a b").0.unwrap_err().contains("only `-`"));
+    assert!(call("call d.a b").0.unwrap_err().contains("--arg NAME"));
     assert!(call(r#"call --json {"a":2}"#).0.is_err());
 }
 
