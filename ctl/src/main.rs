@@ -11,6 +11,7 @@ mod output;
 use cli::{Cli, Command};
 use commands::Context;
 use exit::Error;
+use nexus_proto::linger;
 use output::Output;
 use std::{process::ExitCode, time::Duration};
 
@@ -35,13 +36,10 @@ fn run(context: &Context, command: Command) -> Result<(), Error> {
         Command::Man { dir } => return commands::man::run(context, dir),
         _ => {}
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|source| Error::Io {
-            attempt: "cannot start".to_owned(),
-            source,
-        })?;
+    let runtime = linger::runtime().map_err(|source| Error::Io {
+        attempt: "cannot start".to_owned(),
+        source,
+    })?;
     let done = runtime.block_on(async {
         tokio::select! {
             done = within(context, commands::run(context, command)) => done,

@@ -32,6 +32,7 @@ use nexus_config::{
     Diagnosis,
     render::{Look, render},
 };
+use nexus_proto::linger;
 use nexus_test_server::Options;
 use run::RunError;
 use std::{
@@ -131,14 +132,13 @@ const EX_TEMPFAIL: u8 = 75;
 /// One thread: waking another costs more than all the work of a call (ARCHITECTURE.md has the
 /// figures).
 fn runtime(threads: u16) -> io::Result<tokio::runtime::Runtime> {
-    let mut builder = match threads {
-        1 => tokio::runtime::Builder::new_current_thread(),
-        _ => tokio::runtime::Builder::new_multi_thread(),
-    };
-    if threads > 1 {
-        builder.worker_threads(threads.into());
+    match threads {
+        1 => linger::runtime(),
+        _ => tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads.into())
+            .enable_all()
+            .build(),
     }
-    builder.enable_all().build()
 }
 
 /// What a person who starts the daemon by hand, and has configured nothing, wants to know.

@@ -3,11 +3,12 @@
 //! - [`v1`] is the gRPC API, generated from the protos beside this crate; their comments are its
 //!   reference.
 //! - [`name`] says how servers and tools are called, [`level`] how urgent a log message is, [`reason`] how errors
-//!   travel, [`text`] what is kept of the text of strangers, [`time`] how a moment is written, and [`endpoint`] where the daemon listens and how it is
-//!   reached.
+//!   travel, [`text`] what is kept of the text of strangers, [`time`] how a moment is written, [`endpoint`] where the daemon
+//!   listens and how it is reached, and [`linger`] how both wait for the next message.
 
 pub mod endpoint;
 pub mod level;
+pub mod linger;
 pub mod name;
 pub mod reason;
 pub mod text;

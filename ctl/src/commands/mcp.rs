@@ -14,6 +14,7 @@ use crate::{
     exit::Error,
 };
 use nexus_client::RawStream;
+use nexus_proto::linger;
 use serde_json::json;
 use session::Session;
 use std::{cell::RefCell, io, path::PathBuf, time::Duration};
@@ -179,6 +180,7 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Bridge<I, O> {
                 session.borrow_mut().client_said(line);
                 to_daemon.write_all(line).await?;
                 to_daemon.flush().await?;
+                linger::passed_on();
             }
         };
         let mut lines = Lines::new(daemon_said);
@@ -189,6 +191,7 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Bridge<I, O> {
                     if written.is_err() || output.flush().await.is_err() {
                         return End::ClientGone;
                     }
+                    linger::passed_on();
                 }
             }
             End::DaemonGone

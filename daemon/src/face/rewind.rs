@@ -1,6 +1,7 @@
 //! A stream whose first bytes were read already, and are read once more.
 
 use bytes::{Buf as _, Bytes};
+use nexus_proto::linger;
 use std::{
     io,
     pin::Pin,
@@ -44,7 +45,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Rewind<S> {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        if written.is_ready() {
+            linger::passed_on();
+        }
+        written
     }
 
     fn poll_write_vectored(
@@ -52,7 +57,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Rewind<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        if written.is_ready() {
+            linger::passed_on();
+        }
+        written
     }
 
     fn is_write_vectored(&self) -> bool {

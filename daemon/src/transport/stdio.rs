@@ -4,6 +4,7 @@ use super::{
     lines::{Line, LineSplitter},
     outbox::Outbox,
 };
+use nexus_proto::linger;
 use std::{
     io::{self, IoSlice},
     time::Duration,
@@ -81,6 +82,7 @@ pub async fn write_frames(
                 }
             }
         }
+        linger::passed_on();
         batch.clear();
     }
     Ok(())

@@ -9,6 +9,7 @@ use hyper_util::{
     client::legacy::connect::{Connected, Connection},
     rt::TokioIo,
 };
+use nexus_proto::linger;
 use rustls::pki_types::ServerName;
 use std::{
     io,
@@ -199,7 +200,11 @@ impl Write for Conn {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, buf)
+        let written = Pin::new(&mut self.io).poll_write(cx, buf);
+        if written.is_ready() {
+            linger::passed_on();
+        }
+        written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -219,6 +224,10 @@ impl Write for Conn {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
+        let written = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
+        if written.is_ready() {
+            linger::passed_on();
+        }
+        written
     }
 }
