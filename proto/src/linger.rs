@@ -15,8 +15,11 @@ use tokio::{
 /// How long a thread looks again: about as long as it would take to fall asleep and be woken.
 const MOMENT: Duration = Duration::from_micros(100);
 
-/// How often it may look in vain.
-const PATIENCE: u8 = 16;
+/// A thread looks again from so much luck on; a look in vain costs as much.
+const ENOUGH: u8 = 4;
+
+/// It has no more luck than this, so that it also stops.
+const MOST: u8 = 32;
 
 /// A core that comes back so late was wanted by somebody else.
 const OTHERS: Duration = Duration::from_micros(5);
@@ -28,25 +31,25 @@ struct Linger {
     last: Option<Instant>,
     /// It looks again because of that.
     looking: bool,
-    /// How often it may still look in vain.
-    patience: u8,
+    /// How often messages came close together lately.
+    luck: u8,
 }
 
 impl Linger {
     const NEW: Self = Self {
         last: None,
         looking: false,
-        patience: 0,
+        luck: 0,
     };
 
     fn passed_on(&mut self, now: Instant) {
-        // Whoever slept was woken late.
+        // Whoever sleeps is woken late.
         let is_close = |last| now.duration_since(last) < 2 * MOMENT;
         if self.last.is_some_and(is_close) {
-            self.patience = PATIENCE;
+            self.luck = MOST.min(self.luck + 1);
         }
         self.last = Some(now);
-        self.looking = self.patience > 0;
+        self.looking = self.luck >= ENOUGH;
     }
 
     /// There is nothing to do: whether to look again rather than to sleep.
@@ -54,7 +57,9 @@ impl Linger {
         let is_over = |last| now.duration_since(last) >= MOMENT;
         if self.looking && self.last.is_none_or(is_over) {
             self.looking = false;
-            self.patience -= 1;
+            self.luck = self.luck.saturating_sub(ENOUGH);
+            // What comes now comes too late to be called close.
+            self.last = None;
         }
         self.looking
     }
@@ -115,20 +120,22 @@ mod tests {
 
     const SHORT: Duration = Duration::from_micros(1);
 
-    /// One that has seen two messages close together, the second one at the time that is returned.
-    fn busy() -> (Linger, Instant) {
+    /// One that has passed many messages on, the last one at the time that is returned.
+    fn lucky() -> (Linger, Instant) {
         let mut linger = Linger::NEW;
-        let now = Instant::now();
-        linger.passed_on(now);
-        linger.passed_on(now + SHORT);
-        (linger, now + SHORT)
+        let mut now = Instant::now();
+        for _ in 0..100 {
+            now += SHORT;
+            linger.passed_on(now);
+        }
+        (linger, now)
     }
 
     #[test]
-    fn a_single_message_is_no_reason_to_look() {
+    fn messages_far_apart_are_no_reason_to_look() {
         let mut linger = Linger::NEW;
         let mut now = Instant::now();
-        for _ in 0..3 {
+        for _ in 0..100 {
             linger.passed_on(now);
             assert!(!linger.looks_again(now + SHORT));
             now += 2 * MOMENT;
@@ -136,8 +143,20 @@ mod tests {
     }
 
     #[test]
-    fn messages_close_together_are_and_for_a_moment_only() {
-        let (mut linger, now) = busy();
+    fn some_messages_close_together_are() {
+        let mut linger = Linger::NEW;
+        let start = Instant::now();
+        let looks = (0..8).map(|n| {
+            linger.passed_on(start + n * SHORT);
+            linger.looks_again(start + n * SHORT)
+        });
+        let first = looks.take_while(|looks| !looks).count();
+        assert_eq!(first, usize::from(ENOUGH));
+    }
+
+    #[test]
+    fn it_looks_for_a_moment_and_no_longer() {
+        let (mut linger, now) = lucky();
         assert!(linger.looks_again(now));
         assert!(linger.looks_again(now + MOMENT - SHORT));
         assert!(!linger.looks_again(now + MOMENT));
@@ -147,8 +166,8 @@ mod tests {
     }
 
     #[test]
-    fn whoever_looks_in_vain_too_often_stops() {
-        let (mut linger, mut now) = busy();
+    fn whoever_looks_in_vain_time_and_again_stops() {
+        let (mut linger, mut now) = lucky();
         let mut looked = 0;
         loop {
             now += 10 * MOMENT;
@@ -159,19 +178,31 @@ mod tests {
             assert!(!linger.looks_again(now + MOMENT));
             looked += 1;
         }
-        assert_eq!(looked, PATIENCE);
-        linger.passed_on(now + SHORT);
-        assert!(linger.looks_again(now + SHORT));
+        assert_eq!(looked, MOST / ENOUGH);
+    }
+
+    /// The worst that can come: what is always just too late to be worth a look.
+    #[test]
+    fn what_is_always_a_little_late_is_mostly_slept_through() {
+        let (mut linger, mut now) = lucky();
+        let mut looked = 0;
+        for _ in 0..1000 {
+            now += MOMENT + SHORT;
+            looked += u32::from(linger.looks_again(now - 2 * SHORT));
+            linger.looks_again(now - SHORT);
+            linger.passed_on(now);
+        }
+        assert!(looked < 250, "{looked}");
     }
 
     #[test]
     fn whoever_gave_way_sleeps_until_there_is_more() {
-        let (mut linger, now) = busy();
+        let (mut linger, now) = lucky();
         linger.gave_way();
         assert!(!linger.looks_again(now));
         linger.passed_on(now + SHORT);
         assert!(linger.looks_again(now + SHORT));
-        assert_eq!(linger.patience, PATIENCE);
+        assert_eq!(linger.luck, MOST);
     }
 
     #[test]
@@ -192,8 +223,7 @@ mod tests {
                 passed_on();
                 assert_eq!(stream.read_u8().await.unwrap(), n);
             }
-            passed_on();
-            passed_on();
+            (0..ENOUGH).for_each(|_| passed_on());
             let late = tokio::time::timeout(Duration::from_millis(5), stream.read_u8());
             assert!(late.await.is_err());
             assert!(!with(|linger| linger.looking));
