@@ -4,206 +4,165 @@
 //! and be woken for it costs more than all the work of passing it on, on a virtual machine several times as much
 //! (ARCHITECTURE.md has the figures). So a thread that has just passed something on looks again for a moment, and sleeps
 //! then. It does so only where messages did come that close together lately, and gives way to whoever wants its core.
+//!
+//! It is here because both the daemon and `nexusctl mcp` pass messages on.
 
-use std::{cell::Cell, io, sync::Arc, thread, time::Duration};
+mod watch;
+
+use std::{
+    cell::Cell,
+    io::{self, IoSlice},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    thread,
+    time::Duration,
+};
 use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
     runtime::{Builder, Runtime},
     sync::Notify,
-    time::Instant,
 };
+use watch::Watch;
 
-/// How long a thread looks again: about as long as it would take to fall asleep and be woken.
-const MOMENT: Duration = Duration::from_micros(100);
-
-/// A thread looks again from so much luck on; a look in vain costs as much.
-const ENOUGH: u8 = 4;
-
-/// It has no more luck than this, so that it also stops.
-const MOST: u8 = 32;
+#[expect(
+    clippy::disallowed_types,
+    reason = "a clock that a test has stopped would let it look for ever"
+)]
+type Instant = std::time::Instant;
 
 /// A core that comes back so late was wanted by somebody else.
-const OTHERS: Duration = Duration::from_micros(5);
+const A_TURN: Duration = Duration::from_micros(5);
 
-/// What a thread knows of what it passed on. It is told the time.
-#[derive(Debug, Clone, Copy)]
-struct Linger {
-    /// When something was last passed on.
-    last: Option<Instant>,
-    /// It looks again because of that.
-    looking: bool,
-    /// How often messages came close together lately.
-    luck: u8,
-}
-
-impl Linger {
-    const NEW: Self = Self {
-        last: None,
-        looking: false,
-        luck: 0,
-    };
-
-    fn passed_on(&mut self, now: Instant) {
-        // Whoever sleeps is woken late.
-        let is_close = |last| now.duration_since(last) < 2 * MOMENT;
-        if self.last.is_some_and(is_close) {
-            self.luck = MOST.min(self.luck + 1);
-        }
-        self.last = Some(now);
-        self.looking = self.luck >= ENOUGH;
-    }
-
-    /// There is nothing to do: whether to look again rather than to sleep.
-    fn looks_again(&mut self, now: Instant) -> bool {
-        let is_over = |last| now.duration_since(last) >= MOMENT;
-        if self.looking && self.last.is_none_or(is_over) {
-            self.looking = false;
-            self.luck = self.luck.saturating_sub(ENOUGH);
-            // What comes now comes too late to be called close.
-            self.last = None;
-        }
-        self.looking
-    }
-
-    /// Somebody else wanted the core: this look is the last until something is passed on again.
-    fn gave_way(&mut self) {
-        self.looking = false;
-    }
+/// Where a message goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// To a server, or to whoever passes it on to one.
+    Up,
+    /// To a client, or to whoever passes it on to one.
+    Down,
 }
 
 thread_local! {
-    static LINGER: Cell<Linger> = const { Cell::new(Linger::NEW) };
+    static WATCH: Cell<Watch> = const { Cell::new(Watch::NEW) };
 }
 
-fn with<T>(act: impl FnOnce(&mut Linger) -> T) -> T {
-    let mut linger = LINGER.get();
-    let done = act(&mut linger);
-    LINGER.set(linger);
+fn with<T>(act: impl FnOnce(&mut Watch) -> T) -> T {
+    let mut watch = WATCH.get();
+    let done = act(&mut watch);
+    WATCH.set(watch);
     done
 }
 
 /// This thread has just passed a message on.
-pub fn passed_on() {
-    with(|linger| linger.passed_on(Instant::now()));
+pub fn passed_on(way: Way) {
+    with(|watch| watch.passed_on(Instant::now(), way));
 }
 
 /// A runtime of one thread that looks again for a moment.
 pub fn runtime() -> io::Result<Runtime> {
-    let again = Arc::new(Notify::new());
-    let look = Arc::clone(&again);
+    let bell = Arc::new(Notify::new());
+    let rings = Arc::clone(&bell);
     let runtime = Builder::new_current_thread()
         .enable_all()
         .on_thread_park(move || {
-            let now = Instant::now();
-            if with(|linger| linger.looks_again(now)) {
-                thread::yield_now();
-                if now.elapsed() > OTHERS {
-                    with(Linger::gave_way);
-                }
+            if with(|watch| watch.looks_again(Instant::now)) {
+                give_way();
                 // A runtime that has a task to run looks for what has come, and does not sleep.
-                look.notify_one();
+                rings.notify_one();
             }
         })
         .build()?;
     runtime.spawn(async move {
         loop {
-            again.notified().await;
+            bell.notified().await;
         }
     });
     Ok(runtime)
+}
+
+/// Lets others have the core, if they want it.
+fn give_way() {
+    let before = Instant::now();
+    thread::yield_now();
+    let took = before.elapsed();
+    if took > A_TURN {
+        with(|watch| watch.gave_way(before + took, took));
+    }
+}
+
+/// A stream to whose other end messages are passed on.
+#[derive(Debug)]
+pub struct Passing<S> {
+    stream: S,
+    way: Way,
+}
+
+impl<S> Passing<S> {
+    /// What is written goes this way.
+    pub fn new(way: Way, stream: S) -> Self {
+        Self { stream, way }
+    }
+
+    fn noted(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(_)) = written {
+            passed_on(self.way);
+        }
+        written
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Passing<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, into)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Passing<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.noted(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.noted(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::{Read as _, Write as _};
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-
-    const SHORT: Duration = Duration::from_micros(1);
-
-    /// One that has passed many messages on, the last one at the time that is returned.
-    fn lucky() -> (Linger, Instant) {
-        let mut linger = Linger::NEW;
-        let mut now = Instant::now();
-        for _ in 0..100 {
-            now += SHORT;
-            linger.passed_on(now);
-        }
-        (linger, now)
-    }
-
-    #[test]
-    fn messages_far_apart_are_no_reason_to_look() {
-        let mut linger = Linger::NEW;
-        let mut now = Instant::now();
-        for _ in 0..100 {
-            linger.passed_on(now);
-            assert!(!linger.looks_again(now + SHORT));
-            now += 2 * MOMENT;
-        }
-    }
-
-    #[test]
-    fn some_messages_close_together_are() {
-        let mut linger = Linger::NEW;
-        let start = Instant::now();
-        let looks = (0..8).map(|n| {
-            linger.passed_on(start + n * SHORT);
-            linger.looks_again(start + n * SHORT)
-        });
-        let first = looks.take_while(|looks| !looks).count();
-        assert_eq!(first, usize::from(ENOUGH));
-    }
-
-    #[test]
-    fn it_looks_for_a_moment_and_no_longer() {
-        let (mut linger, now) = lucky();
-        assert!(linger.looks_again(now));
-        assert!(linger.looks_again(now + MOMENT - SHORT));
-        assert!(!linger.looks_again(now + MOMENT));
-        assert!(!linger.looks_again(now + MOMENT));
-        linger.passed_on(now + MOMENT);
-        assert!(linger.looks_again(now + MOMENT));
-    }
-
-    #[test]
-    fn whoever_looks_in_vain_time_and_again_stops() {
-        let (mut linger, mut now) = lucky();
-        let mut looked = 0;
-        loop {
-            now += 10 * MOMENT;
-            linger.passed_on(now);
-            if !linger.looks_again(now + SHORT) {
-                break;
-            }
-            assert!(!linger.looks_again(now + MOMENT));
-            looked += 1;
-        }
-        assert_eq!(looked, MOST / ENOUGH);
-    }
-
-    /// The worst that can come: what is always just too late to be worth a look.
-    #[test]
-    fn what_is_always_a_little_late_is_mostly_slept_through() {
-        let (mut linger, mut now) = lucky();
-        let mut looked = 0;
-        for _ in 0..1000 {
-            now += MOMENT + SHORT;
-            looked += u32::from(linger.looks_again(now - 2 * SHORT));
-            linger.looks_again(now - SHORT);
-            linger.passed_on(now);
-        }
-        assert!(looked < 250, "{looked}");
-    }
-
-    #[test]
-    fn whoever_gave_way_sleeps_until_there_is_more() {
-        let (mut linger, now) = lucky();
-        linger.gave_way();
-        assert!(!linger.looks_again(now));
-        linger.passed_on(now + SHORT);
-        assert!(linger.looks_again(now + SHORT));
-        assert_eq!(linger.luck, MOST);
-    }
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpStream,
+        time::timeout,
+    };
 
     #[test]
     fn a_runtime_that_looks_again_hears_what_comes_and_keeps_time() {
@@ -217,16 +176,26 @@ mod tests {
             }
         });
         runtime().unwrap().block_on(async {
-            let mut stream = tokio::net::TcpStream::connect(at).await.unwrap();
+            let stream = TcpStream::connect(at).await.unwrap();
+            let mut stream = Passing::new(Way::Up, stream);
             for n in 0..=255 {
                 stream.write_all(&[n]).await.unwrap();
-                passed_on();
                 assert_eq!(stream.read_u8().await.unwrap(), n);
             }
-            (0..ENOUGH).for_each(|_| passed_on());
-            let late = tokio::time::timeout(Duration::from_millis(5), stream.read_u8());
+            // Nobody answers this: a timer ends it.
+            let now = Instant::now();
+            let lucky = |watch: &mut Watch| {
+                *watch = Watch::NEW;
+                for _ in 0..=watch::ENOUGH {
+                    watch.looks_again(|| now);
+                    watch.passed_on(now, Way::Down);
+                }
+                watch.is_looking()
+            };
+            assert!(with(lucky));
+            let late = timeout(Duration::from_millis(100), stream.read_u8());
             assert!(late.await.is_err());
-            assert!(!with(|linger| linger.looking));
+            assert!(!with(|watch| watch.is_looking()));
         });
         echo.join().unwrap();
     }

@@ -14,7 +14,7 @@ use crate::{
     exit::Error,
 };
 use nexus_client::RawStream;
-use nexus_proto::linger;
+use nexus_proto::linger::{self, Way};
 use serde_json::json;
 use session::Session;
 use std::{cell::RefCell, io, path::PathBuf, time::Duration};
@@ -180,7 +180,7 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Bridge<I, O> {
                 session.borrow_mut().client_said(line);
                 to_daemon.write_all(line).await?;
                 to_daemon.flush().await?;
-                linger::passed_on();
+                linger::passed_on(Way::Up);
             }
         };
         let mut lines = Lines::new(daemon_said);
@@ -191,7 +191,7 @@ impl<I: AsyncRead + Unpin, O: AsyncWrite + Unpin> Bridge<I, O> {
                     if written.is_err() || output.flush().await.is_err() {
                         return End::ClientGone;
                     }
-                    linger::passed_on();
+                    linger::passed_on(Way::Down);
                 }
             }
             End::DaemonGone

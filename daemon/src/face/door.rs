@@ -18,7 +18,10 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use nexus_proto::endpoint::{AcceptError, Listener, Peer, Stream};
+use nexus_proto::{
+    endpoint::{AcceptError, Listener, Peer, Stream},
+    linger::{Passing, Way},
+};
 use std::{
     io,
     sync::{Arc, atomic::Ordering},
@@ -102,16 +105,17 @@ async fn welcome(
     })
     .await
     .unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+    let seen = seen.freeze();
+    let stream = Rewind::new(seen.clone(), Passing::new(Way::Down, stream));
     match protocol {
-        Protocol::Grpc => grpc(Rewind::new(seen.freeze(), stream), peer, routes, context).await,
+        Protocol::Grpc => grpc(stream, peer, routes, context).await,
         Protocol::McpLines => {
             let agent = Arc::new(Agent::new(peer.pid, Speaks::Mcp));
             let _here = Here::new(&context.agents, &agent);
-            lines::serve(Rewind::new(seen.freeze(), stream), agent, context).await
+            lines::serve(stream, agent, context).await
         }
         Protocol::Http1 => {
             let agent = Arc::new(Agent::new(peer.pid, Speaks::Mcp));
-            let stream = Rewind::new(seen.freeze(), stream);
             http.serve(stream, agent, http::Way::Endpoint).await
         }
         Protocol::Unknown => {
@@ -124,7 +128,7 @@ async fn welcome(
 }
 
 async fn grpc(
-    stream: Rewind<Stream>,
+    stream: Rewind<Passing<Stream>>,
     peer: Peer,
     routes: Routes,
     context: &Context,

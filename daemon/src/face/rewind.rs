@@ -1,7 +1,6 @@
 //! A stream whose first bytes were read already, and are read once more.
 
 use bytes::{Buf as _, Bytes};
-use nexus_proto::linger;
 use std::{
     io,
     pin::Pin,
@@ -45,11 +44,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Rewind<S> {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        if written.is_ready() {
-            linger::passed_on();
-        }
-        written
+        Pin::new(&mut self.stream).poll_write(cx, buf)
     }
 
     fn poll_write_vectored(
@@ -57,11 +52,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Rewind<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
-        if written.is_ready() {
-            linger::passed_on();
-        }
-        written
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -4,7 +4,7 @@ use super::{
     lines::{Line, LineSplitter},
     outbox::Outbox,
 };
-use nexus_proto::linger;
+use nexus_proto::linger::{self, Way};
 use std::{
     io::{self, IoSlice},
     time::Duration,
@@ -82,7 +82,7 @@ pub async fn write_frames(
                 }
             }
         }
-        linger::passed_on();
+        linger::passed_on(Way::Up);
         batch.clear();
     }
     Ok(())

@@ -5,6 +5,7 @@ use crate::{
     agent::{Agent, Speaks},
     api::HttpDoor,
 };
+use nexus_proto::linger::{self, Passing};
 use std::{io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use tokio::{net::TcpListener, sync::Semaphore, time::sleep};
 use tracing::{debug, warn};
@@ -87,6 +88,7 @@ impl Loopback {
             let (face, way) = (Arc::clone(&face), Way::Tcp(Arc::clone(&self.token)));
             tokio::spawn(async move {
                 let agent = Arc::new(Agent::new(None, Speaks::Mcp));
+                let stream = Passing::new(linger::Way::Down, stream);
                 if let Err(error) = face.serve(stream, agent, way).await {
                     debug!(%error, "a client over HTTP was lost");
                 }

@@ -9,7 +9,7 @@ use hyper_util::{
     client::legacy::connect::{Connected, Connection},
     rt::TokioIo,
 };
-use nexus_proto::linger;
+use nexus_proto::linger::{self, Passing};
 use rustls::pki_types::ServerName;
 use std::{
     io,
@@ -89,7 +89,8 @@ impl Service<Uri> for Connector {
 impl Way {
     async fn connect(&self) -> io::Result<Conn> {
         let via = self.proxy.as_ref().unwrap_or(&self.to);
-        let mut tcp = reach(&self.addresses.addresses, via).await?;
+        let tcp = reach(&self.addresses.addresses, via).await?;
+        let mut tcp = Passing::new(linger::Way::Up, tcp);
         if self.proxy.is_some() {
             self.tunnel(via, &mut tcp).await?;
         }
@@ -109,7 +110,7 @@ impl Way {
     }
 
     /// Has a proxy connect us.
-    async fn tunnel(&self, proxy: &Endpoint, tcp: &mut TcpStream) -> io::Result<()> {
+    async fn tunnel(&self, proxy: &Endpoint, tcp: &mut Passing<TcpStream>) -> io::Result<()> {
         let to = format!("{}:{}", self.to.host, self.to.port);
         let mut request = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n");
         if let Some(user) = &proxy.user {
@@ -200,11 +201,7 @@ impl Write for Conn {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.io).poll_write(cx, buf);
-        if written.is_ready() {
-            linger::passed_on();
-        }
-        written
+        Pin::new(&mut self.io).poll_write(cx, buf)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -224,10 +221,6 @@ impl Write for Conn {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
-        if written.is_ready() {
-            linger::passed_on();
-        }
-        written
+        Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
     }
 }
