@@ -80,17 +80,28 @@ impl Judgement {
             format!("what its tools are held to is lost, so that all of them wait for approval: {damage}")
         });
         let held = if self.holds { ", and held back" } else { "" };
-        let named = self.changes.iter().take(MAX_NAMED).map(|change| {
+        // Another command is one thing to look at, however many tools there are.
+        let (by_command, by_itself): (Vec<_>, Vec<_>) = self
+            .changes
+            .iter()
+            .partition(|change| change.other_command && self.changes.len() > 1);
+        let all = by_command.first().map(|change| {
+            let (n, what) = (by_command.len(), change.what());
+            format!(
+                "{n} of its tools are not what was approved of{held} ({what}): `nexusctl approve {slug}`"
+            )
+        });
+        let named = by_itself.iter().take(MAX_NAMED).map(|change| {
             let (tool, what) = (&change.tool, change.what());
             format!(
                 "the tool {tool:?} is not what was approved of{held} ({what}): `nexusctl approve {slug}.{tool}`"
             )
         });
-        let more = self.changes.len().saturating_sub(MAX_NAMED);
+        let more = by_itself.len().saturating_sub(MAX_NAMED);
         let more = (more > 0).then(|| {
             format!("{more} more of its tools are not what was approved of{held}: `nexusctl approve {slug}`")
         });
-        damage.chain(named).chain(more).collect()
+        damage.chain(all).chain(named).chain(more).collect()
     }
 
     /// What to tell somebody who wants a tool that is held back.
@@ -303,5 +314,44 @@ fn key_of(config: &ServerConfig) -> String {
             config.name.clone()
         }
         Some(folder) => format!("{} ({})", config.name, folder.display()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    #[test]
+    fn another_command_is_told_once_and_other_changes_one_by_one() {
+        let change = |tool: &str, other_command| Change {
+            tool: tool.to_owned(),
+            approved: Some(Bytes::from_static(br#"{"name":"t","description":"old"}"#)),
+            now: Bytes::from_static(br#"{"name":"t","description":"new"}"#),
+            other_command,
+        };
+        let mut judgement = Judgement {
+            changes: vec![
+                change("one", true),
+                change("two", true),
+                change("three", false),
+            ],
+            ..Judgement::default()
+        };
+        assert_eq!(
+            judgement.warnings("mail"),
+            [
+                "2 of its tools are not what was approved of (its server is run by another command): `nexusctl approve mail`",
+                "the tool \"three\" is not what was approved of (other than before: description): `nexusctl approve mail.three`",
+            ]
+        );
+        judgement.changes.truncate(1);
+        judgement.holds = true;
+        assert_eq!(
+            judgement.warnings("mail"),
+            [
+                "the tool \"one\" is not what was approved of, and held back (its server is run by another command): `nexusctl approve mail.one`"
+            ]
+        );
     }
 }
