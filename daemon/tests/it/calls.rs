@@ -212,6 +212,8 @@ async fn progress_comes_in_order_before_the_result() {
 async fn a_deadline_ends_the_call_and_nothing_else() {
     let daemon = start_with(&["--fault", "hang"]);
     let nexus = daemon.client().await;
+    // The time is the call's, not the server's to start.
+    server_when(&nexus, "t", |s| s.state == ServerState::Ready).await;
     let call = nexus.tools().call("t.echo", json!({"message": "x"}));
     let error = call.timeout(Duration::from_millis(200)).await.unwrap_err();
     assert!(error.is_timeout() && error.maybe_executed(), "{error:?}");

@@ -272,6 +272,8 @@ async fn a_call_that_is_given_up_is_cancelled_there() {
     for version in VERSIONS {
         let daemon = start(&[version]);
         let nexus = daemon.client().await;
+        // What is not sent in time is not there to be cancelled.
+        server_when(&nexus, "r", |s| s.state == ServerState::Ready).await;
         let file = daemon.home.path().join("cancelled");
         let call = nexus.tools().call("r.wait", json!({ "file": file }));
         let error = call.timeout(Duration::from_millis(300)).await.unwrap_err();
