@@ -22,7 +22,7 @@ man="$prefix/share/man/man1"
 
 bin=${NEXUS_BIN:-}
 if [ -z "$bin" ]; then
-  # Code in C is compiled anew whenever the variable is another, and all that stands on it; what it is does not show.
+  # Code in C, and all that stands on it, is compiled anew whenever this variable is another.
   (cd "$tree" && env -u SOURCE_DATE_EPOCH cargo build --release --locked -p nexusd -p nexusctl >&2)
   bin=$(cd "$tree" && realpath "${CARGO_TARGET_DIR:-target}")/release
 fi

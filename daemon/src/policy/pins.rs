@@ -81,10 +81,11 @@ impl Judgement {
         });
         let held = if self.holds { ", and held back" } else { "" };
         // Another command is one thing to look at, however many tools there are.
+        let commands = self.changes.iter().filter(|it| it.other_command).count();
         let (by_command, by_itself): (Vec<_>, Vec<_>) = self
             .changes
             .iter()
-            .partition(|change| change.other_command && self.changes.len() > 1);
+            .partition(|change| change.other_command && commands > 1);
         let all = by_command.first().map(|change| {
             let (n, what) = (by_command.len(), change.what());
             format!(
@@ -345,6 +346,8 @@ mod tests {
                 "the tool \"three\" is not what was approved of (other than before: description): `nexusctl approve mail.three`",
             ]
         );
+        judgement.changes.remove(1);
+        assert!(judgement.warnings("mail")[0].starts_with("the tool \"one\" is"));
         judgement.changes.truncate(1);
         judgement.holds = true;
         assert_eq!(

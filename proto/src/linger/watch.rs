@@ -4,7 +4,7 @@ use super::{Instant, Way};
 use std::time::Duration;
 
 /// How long a thread looks again: about as long as it would take to fall asleep and be woken.
-pub(super) const MOMENT: Duration = Duration::from_micros(100);
+const MOMENT: Duration = Duration::from_micros(100);
 
 /// It looks again from so much luck on, and a look in vain costs as much.
 pub(super) const ENOUGH: u8 = 4;
